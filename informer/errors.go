@@ -149,7 +149,7 @@ func parseRetryAfter(value string) time.Duration {
 	return min(max(d, 0), maxRetryAfter)
 }
 
-// A PanicError is a panic of a function of [Reconcile].
+// A PanicError is a panic of a function of [Reconcile], or of package reconcile.
 type PanicError struct {
 	Value any    // of the panic
 	Stack []byte // of the goroutine, as text

@@ -8,9 +8,10 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"runtime/debug"
 	"sync"
 	"time"
+
+	"github.com/watchkeeper/watchkeeper/informer/internal/attempt"
 )
 
 // ReconcileOptions configure [Reconcile]. The zero value has a queue per object
@@ -48,9 +49,6 @@ type ReconcileOptions[T any] struct {
 	// default it is a failure like others, a [*PanicError].
 	Panics bool
 }
-
-// errGoexit is the failure of a function that does not return.
-var errGoexit = errors.New("the function ended its goroutine, by runtime.Goexit or t.FailNow")
 
 const (
 	defaultWorkers    = 4
@@ -186,12 +184,12 @@ func (r *reconciler[T]) handleFirst(ctx context.Context, q *queue[T]) {
 		delete(q.last, it.key)
 	}
 	event := it.started[0].event()
-	err := errGoexit // unless the function returns
+	err := attempt.ErrGoexit // unless the function returns
 	// Deferred, and so called even if the function ends this goroutine.
 	defer func() { r.handled(ctx, q, it, event, err) }()
 	since, began := it.since, time.Now()
 	err = r.unlocked(func() error {
-		err := errGoexit
+		err := attempt.ErrGoexit
 		defer func() { r.of.metrics.Reconciled(began.Sub(since), time.Since(began), err) }()
 		err = r.call(func() error { return r.f(ctx, event) })
 		return err
@@ -206,15 +204,11 @@ func (r *reconciler[T]) unlocked(f func() error) error {
 }
 
 // call calls a function of the program, and returns its panic as an error.
-func (r *reconciler[T]) call(f func() error) (err error) {
-	if !r.opts.Panics {
-		defer func() {
-			if p := recover(); p != nil {
-				err = &PanicError{p, debug.Stack()}
-			}
-		}()
+func (r *reconciler[T]) call(f func() error) error {
+	if r.opts.Panics {
+		return f()
 	}
-	return f()
+	return attempt.Recover(f, func(value any, stack []byte) error { return &PanicError{value, stack} })
 }
 
 // handled takes the result of the function for the first event of a queue. The lock is
@@ -226,7 +220,7 @@ func (r *reconciler[T]) handled(ctx context.Context, q *queue[T], it *item[T], e
 		return
 	case err != nil && (r.opts.MaxRetries == 0 || q.failures < r.opts.MaxRetries):
 		q.failures++
-		pause := r.backoff(q.failures)
+		pause := attempt.Backoff(q.failures, r.opts.MinBackoff, r.opts.MaxBackoff)
 		r.failed(slog.LevelWarn, "reconciling failed", event, err, "attempt", q.failures, "retry_in", pause.Round(time.Millisecond))
 		q.soonest, q.retry = time.Now().Add(r.opts.MinBackoff), time.Now().Add(pause)
 		q.pause = time.AfterFunc(pause, func() {

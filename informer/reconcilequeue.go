@@ -3,10 +3,7 @@
 
 package informer
 
-import (
-	"math/rand/v2"
-	"time"
-)
+import "time"
 
 // A queue has events that are handled one after the other. It exists while it
 // has items. A queue is ready, with a worker, or paused.
@@ -112,13 +109,4 @@ func (r *reconciler[T]) endPause(q *queue[T]) {
 	q.pause.Stop()
 	q.pause = nil
 	r.makeReady(q)
-}
-
-func (r *reconciler[T]) backoff(failures int) time.Duration {
-	d := r.opts.MinBackoff
-	for n := 1; n < failures && d < r.opts.MaxBackoff; n++ {
-		d *= 2
-	}
-	d = min(d, r.opts.MaxBackoff)
-	return d/2 + rand.N(d/2+1)
 }
