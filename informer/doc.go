@@ -38,7 +38,8 @@
 //   - I5 Slow subscribers. A subscriber never blocks the copy or another
 //     subscriber. If it lags by more than [Options].Backlog events, the events of
 //     each name are coalesced into one, or into a Deleted and an Added, marked
-//     Coalesced. An object that was added and deleted meanwhile is not reported.
+//     Coalesced. An object that was added and deleted meanwhile is not reported,
+//     except to [Handler].Transient.
 //     So the memory that a subscriber needs is bounded by the number of objects
 //     that it knows and that exist.
 //   - I6 First list. If the API server refuses the first list or cannot be

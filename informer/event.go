@@ -20,6 +20,8 @@ const (
 	Deleted EventType = "DELETED"
 	// Synced is sent once, after the objects that existed at the beginning.
 	Synced EventType = "SYNCED"
+
+	transient EventType = "TRANSIENT" // for Handler.Transient
 )
 
 // An Event is a change of one object, as a subscriber receives it; or Synced.
@@ -98,6 +100,10 @@ type Handler[T any] struct {
 	Delete func(last Ref[T])
 	Synced func()
 	Error  func(error)
+	// Transient is called for an object that was added and deleted while the handler
+	// lagged, with its last version. Without it, such objects are not reported, and need
+	// no memory. The copy has had the object for a while.
+	Transient func(last Ref[T])
 }
 
 // Handle subscribes a handler. Its functions receive what Events yields, one call at a
@@ -105,7 +111,7 @@ type Handler[T any] struct {
 // stop has returned, no further call begins, but the last one may not have returned:
 // Run waits for it.
 func (i *Informer[T]) Handle(h Handler[T]) (stop func()) {
-	s := i.subscribe(allRuns)
+	s := i.subscribeTransient(allRuns, h.Transient != nil)
 	stopTask := i.addTask(&task{do: func(ctx context.Context) {
 		for {
 			e, ok := i.next(ctx, s)
@@ -123,6 +129,10 @@ func (i *Informer[T]) Handle(h Handler[T]) (stop func()) {
 
 func (h *Handler[T]) call(e *entry[T]) {
 	old, now := Ref[T]{e.old}, Ref[T]{e.now}
+	if e.typ == transient {
+		h.Transient(old)
+		return
+	}
 	if h.Event != nil && e.object() != nil {
 		h.Event(e.event())
 	}
@@ -151,15 +161,18 @@ const (
 )
 
 // subscribe returns a subscription that begins with the existing objects.
-func (i *Informer[T]) subscribe(l lifetime) *subscription[T] {
+func (i *Informer[T]) subscribe(l lifetime) *subscription[T] { return i.subscribeTransient(l, false) }
+
+func (i *Informer[T]) subscribeTransient(l lifetime, transient bool) *subscription[T] {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	s := i.events.subscribe()
+	s.transient = transient
 	if l == oneRun {
 		s.run = max(i.runs, 1)
 		s.stopped = i.stoppedLocked()
 	}
-	s.backlog = &backlog[T]{}
+	s.backlog = &backlog[T]{transient: transient}
 	for _, r := range i.recordsLocked() {
 		s.backlog.add(entry[T]{typ: Added, now: r, initial: true})
 	}
@@ -189,7 +202,7 @@ func (i *Informer[T]) next(ctx context.Context, s *subscription[T]) (e entry[T],
 			if s.taken = s.taken[1:]; len(s.taken) == 0 {
 				s.taken = nil
 			}
-			if e.object() != nil {
+			if e.object() != nil && e.typ != transient {
 				i.metrics.Delivered(e.typ, e.coalesced)
 			}
 			return e, true

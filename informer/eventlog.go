@@ -50,8 +50,11 @@ type subscription[T any] struct {
 	next    uint64      // entry of the log to take; unused with a backlog
 	backlog *backlog[T] // nil unless the subscription lags, or is new
 	closed  bool
-	run     int   // the only run that it is for; 0 for all
-	stopped error // why that had ended before the subscription began; nil if it had not
+	// transient makes the backlog report objects that were added and deleted while the
+	// subscriber lagged.
+	transient bool
+	run       int   // the only run that it is for; 0 for all
+	stopped   error // why that had ended before the subscription began; nil if it had not
 
 	// The subscriber's own.
 	taken []entry[T]
@@ -96,7 +99,7 @@ func (l *eventLog[T]) append(e entry[T]) {
 		case s.backlog != nil:
 			s.backlog.add(e)
 		case full && s.next == l.first:
-			s.backlog = &backlog[T]{}
+			s.backlog = &backlog[T]{transient: s.transient}
 			for _, e := range l.entries {
 				s.backlog.add(e)
 			}
@@ -180,9 +183,10 @@ func (l *eventLog[T]) lag(s *subscription[T]) int {
 // A backlog has the entries of one subscription coalesced by object, in the
 // order of the first entry of each. The zero backlog is empty.
 type backlog[T any] struct {
-	order   list.List // of *backlogItem[T]
-	byKey   map[string]*list.Element
-	lastErr *list.Element // errors are coalesced into the last one
+	transient bool      // of the subscription
+	order     list.List // of *backlogItem[T]
+	byKey     map[string]*list.Element
+	lastErr   *list.Element // errors are coalesced into the last one
 }
 
 // A backlogItem has the coalesced entries of an object; or Synced or an error,
@@ -216,6 +220,9 @@ func (b *backlog[T]) add(e entry[T]) {
 		b.byKey[o.key()] = at
 	}
 	it := at.Value.(*backlogItem[T])
+	if b.transient && e.typ == Deleted && it.n > 0 && (it.known == nil || it.gone != nil) {
+		it.lost = e.old
+	}
 	if it.add(e); it.isEmpty() {
 		b.remove(at)
 	}
@@ -252,6 +259,7 @@ type coalesced[T any] struct {
 	n     int        // entries
 	known *record[T] // the version that the subscriber has; nil if it has none
 	gone  *record[T] // the last version of known, if that was deleted
+	lost  *record[T] // the last version of an unknown object that was deleted, if that is reported
 	now   *record[T] // the current version; nil if there is none
 
 	initial  bool // of the first entry
@@ -270,15 +278,18 @@ func (c *coalesced[T]) add(e entry[T]) {
 
 // isEmpty reports whether the entries cancel out: an object that the subscriber
 // does not know was added and deleted.
-func (c *coalesced[T]) isEmpty() bool { return c.gone == nil && c.now == nil }
+func (c *coalesced[T]) isEmpty() bool { return c.gone == nil && c.lost == nil && c.now == nil }
 
 // appendEntries appends the entries that replace the coalesced ones, at most a
-// Deleted and an Added.
+// Deleted, a transient and an Added.
 func (c *coalesced[T]) appendEntries(out []entry[T]) []entry[T] {
 	from := len(out)
 	if c.gone != nil {
 		out = append(out, entry[T]{typ: Deleted, old: c.gone, inferred: c.inferred})
 		c.known = nil
+	}
+	if c.lost != nil {
+		out = append(out, entry[T]{typ: transient, old: c.lost})
 	}
 	switch {
 	case c.now == nil:

@@ -14,6 +14,7 @@ type logModel struct {
 	r       *rand.Rand
 	log     *eventLog[string]
 	objects map[string]*record[string]
+	deleted map[string]*record[string] // the last deleted object of each name
 	rv      uint64
 }
 
@@ -37,6 +38,9 @@ func (w *logModel) step() {
 		w.rv++
 		last := &record[string]{id: old.id, keyLen: old.keyLen, rv: w.rv}
 		delete(w.objects, name)
+		if w.deleted != nil {
+			w.deleted[name] = last
+		}
 		w.log.publish(entry[string]{typ: Deleted, old: last})
 	default:
 		now := &record[string]{id: old.id, keyLen: old.keyLen, rv: w.rv + 1}
@@ -51,6 +55,8 @@ type modelReader struct {
 	t      *testing.T
 	s      *subscription[string]
 	held   map[string]*record[string]
+	gone   map[string]*record[string] // the last deleted object of each name, if transient ones are reported
+	began  uint64                     // the RV at the beginning
 	synced int
 	errs   int
 }
@@ -81,6 +87,15 @@ func (r *modelReader) check(e entry[string]) {
 	}
 	key := e.object().key()
 	held := r.held[key]
+	if r.gone != nil && e.now == nil {
+		r.gone[key] = e.old
+	}
+	if e.typ == transient {
+		if held != nil || r.gone == nil || !e.coalesced {
+			r.t.Fatalf("%s is transient, but was %v", key, held)
+		}
+		return
+	}
 	switch e.typ {
 	case Added:
 		if held != nil || e.old != nil {
@@ -102,22 +117,27 @@ func (r *modelReader) check(e entry[string]) {
 
 // TestI5Model: subscriptions of different speeds begin and end. Each takes events
 // of an object in order, deletions once and only of objects that it knows, and
-// ends with the objects that exist. Memory stays bounded.
+// ends with the objects that exist. One that asks for transient objects learns of the last
+// deletion of each name. Memory stays bounded.
 func TestI5Model(t *testing.T) {
 	for seed := range uint64(300) {
-		w := &logModel{r: rand.New(rand.NewPCG(seed, 0)), objects: map[string]*record[string]{},
+		w := &logModel{r: rand.New(rand.NewPCG(seed, 0)), objects: map[string]*record[string]{}, deleted: map[string]*record[string]{},
 			log: &eventLog[string]{maxEntries: 1 + int(seed%20), subs: map[*subscription[string]]bool{}}}
 		var readers []*modelReader
 		for range 500 {
 			w.step()
 			if len(readers) < 4 && w.r.IntN(20) == 0 {
 				s := w.log.subscribe()
-				s.backlog = &backlog[string]{}
+				reader := &modelReader{t: t, s: s, held: map[string]*record[string]{}, began: w.rv}
+				if s.transient = w.r.IntN(2) == 0; s.transient {
+					reader.gone = map[string]*record[string]{}
+				}
+				s.backlog = &backlog[string]{transient: s.transient}
 				for _, o := range w.objects {
 					s.backlog.add(entry[string]{typ: Added, now: o, initial: true})
 				}
 				s.backlog.add(entry[string]{typ: Synced})
-				readers = append(readers, &modelReader{t: t, s: s, held: map[string]*record[string]{}})
+				readers = append(readers, reader)
 			}
 			for n, r := range readers {
 				if w.r.IntN(1+10*n) == 0 {
@@ -143,6 +163,13 @@ func TestI5Model(t *testing.T) {
 			for key, o := range w.objects {
 				if r.held[key] != o {
 					t.Fatalf("seed %d: %s is %v, want %v", seed, key, r.held[key], o)
+				}
+			}
+		}
+		for _, r := range readers {
+			for key, o := range w.deleted {
+				if r.gone != nil && o.rv > r.began && r.gone[key] != o {
+					t.Fatalf("seed %d: the last deletion of %s is of %v, want %v", seed, key, r.gone[key], o)
 				}
 			}
 		}
