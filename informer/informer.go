@@ -304,9 +304,11 @@ func (i *Informer[T]) watchLocked(s *shard[T]) {
 	r.goroutines.Go(func() {
 		defer close(done)
 		defer cancel()
-		select {
-		case <-time.After(time.Until(r.notBefore)):
-		case <-ctx.Done():
+		if pause := time.Until(r.notBefore); pause > 0 {
+			select {
+			case <-time.After(pause):
+			case <-ctx.Done():
+			}
 		}
 		if s.reflector.Run(ctx) != nil {
 			i.refuse(s, r)
