@@ -17,7 +17,7 @@ func TestController(t *testing.T) {
 		`"ownerReferences":[{"kind":"Node","name":"n"}]`:                                       {},
 		`"ownerReferences":[{"kind":"Node","name":"n","controller":false}]`:                    {},
 		`"ownerReferences":[{"kind":1,"controller":true}]`:                                     {},
-		`"ownerReferences":[{"kind":"Node","controller":tru`:                                  {},
+		`"ownerReferences":[{"kind":"Node","controller":tru`:                                   {},
 		`"ownerReferences":[` + text + `]`:                                                     owner,
 		`"name":"x","ownerReferences": [ {"kind":"Node","name":"n"} , ` + text + `],"uid":"y"`: owner,
 	} {

@@ -33,7 +33,9 @@ var layers = [][]string{
 	{"internal/status", "internal/recording", "internal/api", "internal/webpage", "ui"},
 	{"internal/change", "internal/timeline", "internal/wire", "internal/history"},
 	{"internal/history/delta", "internal/history/budget", "internal/history/failstop"},
+	{"informer/reconcile"},
 	{"informer"},
+	{"informer/internal/attempt"},
 	{"informer/scan"},
 	{"informer/kube"},
 }
@@ -58,6 +60,7 @@ var imports = map[string][]string{
 	"informer/informertest":  {},
 	"informer/zstd":          {},
 	"examples/metrics":       {"informer"},
+	"examples/widget":        {"informer", "informer/clientgo/kubeconfig", "informer/reconcile"},
 	"internal/clustertest":   {"internal/freeport"},
 	"internal/freeport":      {},
 	"internal/acceptance":    {},
@@ -97,7 +100,7 @@ var imports = map[string][]string{
 }
 
 // standardOnly lists the packages that may import only the standard library.
-var standardOnly = []string{"informer", "informer/informertest", "informer/kube", "informer/scan", "internal/webpage", "ui", "bench/informer/measure"}
+var standardOnly = []string{"informer", "informer/reconcile", "informer/internal/attempt", "informer/informertest", "informer/kube", "informer/scan", "internal/webpage", "ui", "bench/informer/measure"}
 
 type pkg struct {
 	ImportPath, Dir  string

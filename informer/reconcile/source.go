@@ -1,0 +1,131 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package reconcile
+
+import (
+	"slices"
+
+	"github.com/watchkeeper/watchkeeper/informer"
+)
+
+// A Source is an informer whose changes lead to calls of a controller's function. Make
+// it with [For], [Owns], [Watches] or [Reads]. Several controllers may use one informer.
+type Source struct {
+	informer Informer
+	// subscribe passes the keys of each event to add, and calls synced after those of
+	// the objects that exist, until stop is called.
+	subscribe func(add func(lane, []informer.Key), synced func()) (stop func())
+}
+
+// For is the source of the objects that a controller is for: their own keys. A controller
+// has one, since keys do not name a resource. An event for which one of the filters
+// returns false is ignored.
+func For[T any](i *informer.Informer[T], filters ...func(informer.Event[T]) bool) Source {
+	return newSource(i, func(ref informer.Ref[T]) []informer.Key { return []informer.Key{ref.Key()} }, filters)
+}
+
+// A Kind is the kind of an owner.
+type Kind struct {
+	Group, Kind   string // such as "apps" and "Deployment"
+	ClusterScoped bool   // the owners have no namespace
+}
+
+// Owns is the source of objects that a controller makes for its own: the key is that of
+// the object's controller, in metadata.ownerReferences, if it is of the given kind. Objects
+// are not decoded. An event for which one of the filters returns false is ignored.
+func Owns[T any](i *informer.Informer[T], owner Kind, filters ...func(informer.Event[T]) bool) Source {
+	return newSource(i, func(ref informer.Ref[T]) []informer.Key {
+		o, ok := ref.Controller()
+		if !ok || o.Kind != owner.Kind || group(o.APIVersion) != owner.Group {
+			return nil
+		}
+		key := informer.Key{Namespace: ref.Key().Namespace, Name: o.Name}
+		if owner.ClusterScoped {
+			key.Namespace = ""
+		}
+		return []informer.Key{key}
+	}, filters)
+}
+
+// group returns the group of an apiVersion: "" of "v1".
+func group(apiVersion string) string {
+	for n := range apiVersion {
+		if apiVersion[n] == '/' {
+			return apiVersion[:n]
+		}
+	}
+	return ""
+}
+
+// Watches is the source of any other objects. keys returns the keys that depend on a
+// version of an object. For an update, it is called for the old version and for the new
+// one. It must not block, and may read informers and their indexes. An event for which
+// one of the filters returns false is ignored. Watches panics if keys is nil.
+func Watches[T any](i *informer.Informer[T], keys func(informer.Ref[T]) []informer.Key, filters ...func(informer.Event[T]) bool) Source {
+	if keys == nil {
+		panic("reconcile: Watches needs a function")
+	}
+	return newSource(i, keys, filters)
+}
+
+// Reads is a source without keys: the controller's function reads the objects, and is
+// not called until they are complete, but their changes do not lead to calls.
+func Reads[T any](i *informer.Informer[T]) Source {
+	return newSource(i, func(informer.Ref[T]) []informer.Key { return nil }, nil)
+}
+
+// GenerationChanged is a filter that ignores updates of an object that leave its
+// metadata.generation as it is: those of the status, of labels, annotations and
+// finalizers. A deletion that waits for finalizers changes the generation. Updates of
+// objects that have no generation are not ignored.
+func GenerationChanged[T any](e informer.Event[T]) bool {
+	now := e.New.Generation()
+	return e.Type != informer.Updated || now == 0 || now != e.Old.Generation()
+}
+
+func newSource[T any](i *informer.Informer[T], keys func(informer.Ref[T]) []informer.Key, filters []func(informer.Event[T]) bool) Source {
+	if i == nil {
+		panic("reconcile: a source needs an informer")
+	}
+	return Source{i, func(add func(lane, []informer.Key), synced func()) (stop func()) {
+		event := func(e informer.Event[T]) {
+			ignores := func(passes func(informer.Event[T]) bool) bool { return !passes(e) }
+			if !slices.ContainsFunc(filters, ignores) {
+				add(laneOf(e), keysOf(e, keys))
+			}
+		}
+		return i.Handle(informer.Handler[T]{
+			Event: event,
+			// A call may have read the object while it existed.
+			Transient: func(last informer.Ref[T]) {
+				event(informer.Event[T]{Type: informer.Deleted, Key: last.Key(), Old: last, Coalesced: true})
+			},
+			Synced: synced,
+		})
+	}}
+}
+
+// keysOf returns the keys of both versions of an event.
+func keysOf[T any](e informer.Event[T], keys func(informer.Ref[T]) []informer.Key) (all []informer.Key) {
+	if !e.Old.IsZero() {
+		all = keys(e.Old)
+	}
+	if e.New.IsZero() {
+		return all
+	}
+	now := keys(e.New)
+	if len(all) == 0 || slices.Equal(all, now) {
+		return now
+	}
+	return slices.Concat(all, now)
+}
+
+// laneOf returns the lane of an event. An inferred deletion follows from a list, or is
+// followed by an Added.
+func laneOf[T any](e informer.Event[T]) lane {
+	if e.Initial || e.Inferred {
+		return initial
+	}
+	return live
+}
