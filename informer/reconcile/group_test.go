@@ -6,11 +6,13 @@ package reconcile
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"log/slog"
 	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -151,7 +153,9 @@ func TestI14Shutdown(t *testing.T) {
 func TestI14RunAgain(t *testing.T) {
 	simulate(t, informertest.Options{}, informer.Options{}, func(t *testing.T, c *cluster) {
 		r := &recorder{}
-		controller := New("test", r.reconcile, Options{}, For(c.widgets))
+		var events atomic.Int64
+		counts := func(informer.Event[json.RawMessage]) bool { return events.Add(1) > 0 }
+		controller := New("test", r.reconcile, Options{}, For(c.widgets, counts))
 		stopInformer := start(t, &Group{Informers: []Informer{c.widgets}})
 		for n, want := range []string{"ns/a", "ns/a ns/b", "ns/b ns/c"} {
 			c.putWidget(string(rune('a' + n)))
@@ -169,9 +173,10 @@ func TestI14RunAgain(t *testing.T) {
 			if err := <-ended; err != nil {
 				t.Error(err)
 			}
+			before := events.Load()
 			c.Touch(widgetsName, "ns/"+string(rune('a'+n)))
-			if got := r.read(); got != "" {
-				t.Errorf("calls %q after run %d", got, n)
+			if got := r.read(); got != "" || events.Load() != before {
+				t.Errorf("calls %q, %d events after run %d", got, events.Load()-before, n)
 			}
 		}
 		if err := stopInformer(); err != nil {

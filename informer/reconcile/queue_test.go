@@ -215,6 +215,26 @@ func TestI14After(t *testing.T) {
 	})
 }
 
+// TestI14AfterIsLive: a call that is due is live, also that of an initial key.
+func TestI14AfterIsLive(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, Options{Workers: 1}, func(_ context.Context, key informer.Key) (Result, error) {
+			if key.Name == "busy" {
+				time.Sleep(time.Hour)
+			}
+			return Result{After: time.Minute}, nil
+		})
+		b.event(initial, "a")
+		synctest.Wait()
+		b.event(live, "busy")
+		synctest.Wait()
+		b.event(initial, "b")
+		time.Sleep(time.Hour)
+		b.want(t, call{"a", 0}, call{"busy", 0}, call{"a", time.Hour}, call{"b", time.Hour})
+		b.stop()
+	})
+}
+
 // TestI14Failures: failures are retried after growing pauses and delay no other key. An
 // event ends the pause, but not before MinBackoff, and pauses begin again. A terminal
 // error is not retried.
@@ -284,7 +304,10 @@ func TestI14EventDuringFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var fails atomic.Bool
 		fails.Store(true)
-		b := newBench(t, Options{MinBackoff: time.Second, MaxBackoff: time.Hour}, func(_ context.Context, key informer.Key) (Result, error) {
+		var failures atomic.Int64
+		opts := Options{MinBackoff: time.Second, MaxBackoff: time.Hour}
+		opts.Metrics.Retried = func(n int, _ time.Duration) { failures.Store(int64(n)) }
+		b := newBench(t, opts, func(_ context.Context, key informer.Key) (Result, error) {
 			time.Sleep(time.Minute)
 			if fails.Load() {
 				return Result{}, errNo
@@ -301,11 +324,18 @@ func TestI14EventDuringFailure(t *testing.T) {
 		for b.Status().Running == 1 {
 			time.Sleep(time.Second / 4)
 		}
-		fails.Store(false)
 		b.read()
+		before := failures.Load()
 		time.Sleep(time.Second)
+		fails.Store(false)
 		if calls := b.read(); len(calls) != 1 {
 			t.Errorf("calls %v", calls)
+		}
+		fails.Store(true)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if n := failures.Load(); before < 3 || n != 1 {
+			t.Errorf("%d failures in a row before the event, %d after it", before, n)
 		}
 		b.stop()
 	})

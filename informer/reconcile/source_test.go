@@ -210,3 +210,36 @@ func TestI14Transient(t *testing.T) {
 		}
 	})
 }
+
+// TestI14Inferred: deletions that follow from a list are not live, what has changed is.
+func TestI14Inferred(t *testing.T) {
+	simulate(t, informertest.Options{}, informer.Options{}, func(t *testing.T, c *cluster) {
+		release := make(chan bool)
+		controller := New("test", func(_ context.Context, key informer.Key) (Result, error) {
+			if key.Name == "busy" {
+				<-release
+			}
+			return Result{}, nil
+		}, Options{Workers: 1}, For(c.widgets))
+		for _, name := range []string{"a", "b", "c"} {
+			c.putWidget(name)
+		}
+		stop := start(t, &Group{Controllers: []*Controller{controller}})
+		c.putWidget("busy")
+		synctest.Wait()
+		end := c.refuse(500)
+		c.Expire()
+		c.Delete(widgetsName, "ns/a", "ns/b")
+		c.Touch(widgetsName, "ns/c")
+		c.Compact(c.RV())
+		end()
+		settle()
+		if s := controller.Status(); s != (Status{Live: 1, Initial: 2, Running: 1}) {
+			t.Errorf("%+v", s)
+		}
+		close(release)
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+	})
+}
