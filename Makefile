@@ -99,6 +99,7 @@ soak: build ## Runs long fuzzing and fault tests (about seven hours).
 	scripts/bench page -run memory -minutes 60
 	cd ui && WATCHKEEPER_SIMULATIONS=1000 npm test --silent -w informer
 	WATCHKEEPER_STARTS=10000 WATCHKEEPER_SIMULATIONS=20000 go test -race -count=1 -timeout 60m -run 'TestI7StartStop|TestSimulation' ./informer
+	WATCHKEEPER_SIMULATIONS=2000 go test -race -count=1 -timeout 60m -run TestI14Faults ./informer/reconcile
 	WATCHKEEPER_MODEL_SEEDS=5000 go test -race -count=1 -timeout 30m -run TestModel ./internal/timeline
 	WATCHKEEPER_HISTORY_ROUNDS=40 go test -race -count=1 -timeout 30m -run 'TestModel|TestClockModel|TestCrash|TestFaults|TestFlippedBits|TestKilled' ./internal/history
 	WATCHKEEPER_LINEARIZABLE_ROUNDS=10000 go test -count=1 -timeout 40m -v -run 'Linearizable' ./internal/acceptance

@@ -12,8 +12,10 @@ import (
 	"maps"
 	"math/rand/v2"
 	"net/http"
+	"os"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -125,9 +127,18 @@ func (c *cluster) view(key informer.Key) string {
 // TestI14Faults: while requests fail, streams break, histories expire and informers are
 // refused, and calls fail, panic and ask for others, calls of a key never overlap, none
 // begins before the sources are synced, and the last call for each key reads the last
-// state.
+// state. It runs WATCHKEEPER_SIMULATIONS seeds (20), from WATCHKEEPER_SIMULATION_SEED
+// (random) on.
 func TestI14Faults(t *testing.T) {
-	for seed := range uint64(60) {
+	seeds, first := uint64(20), rand.Uint64N(1<<32)
+	if n, err := strconv.ParseUint(os.Getenv("WATCHKEEPER_SIMULATIONS"), 10, 64); err == nil {
+		seeds = n
+	}
+	if n, err := strconv.ParseUint(os.Getenv("WATCHKEEPER_SIMULATION_SEED"), 10, 64); err == nil {
+		first = n
+	}
+	t.Logf("WATCHKEEPER_SIMULATION_SEED=%d, %d simulations", first, seeds)
+	for seed := first; seed < first+seeds; seed++ {
 		// With the smallest backlog, events are coalesced often, so that owners in between
 		// are not called.
 		coalesces := seed%2 == 0

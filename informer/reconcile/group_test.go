@@ -119,6 +119,7 @@ func TestGroupFails(t *testing.T) {
 func TestI14Shutdown(t *testing.T) {
 	simulate(t, informertest.Options{}, informer.Options{}, func(t *testing.T, c *cluster) {
 		calls := 0
+		opts := Options{Workers: 1, Metrics: Metrics{Retried: func(int, time.Duration) { t.Error("an interrupted call is retried") }}}
 		controller := New("test", func(ctx context.Context, key informer.Key) (Result, error) {
 			calls++
 			<-ctx.Done()
@@ -128,7 +129,7 @@ func TestI14Shutdown(t *testing.T) {
 				t.Error("the informer does not run during the call")
 			}
 			return Result{After: time.Minute}, ctx.Err()
-		}, Options{Workers: 1}, For(c.widgets))
+		}, opts, For(c.widgets))
 		other := New("other", succeed, Options{}, Reads(c.widgets), For(c.configMaps))
 		g := &Group{Controllers: []*Controller{controller, other}}
 		stop := start(t, g)

@@ -368,7 +368,7 @@ func TestI14MaxRate(t *testing.T) {
 // After or panic. Calls of a key never overlap, each event is followed by the beginning
 // of a call, the last call of each key succeeds, and nothing remains.
 func TestI14Model(t *testing.T) {
-	for seed := range uint64(100) {
+	for seed := range uint64(50) {
 		synctest.Test(t, func(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, 1))
 			var mu sync.Mutex // guards all below
