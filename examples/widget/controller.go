@@ -45,12 +45,20 @@ func (r *reconciler) reconcile(ctx context.Context, key informer.Key) (result re
 	if err != nil {
 		return result, &reconcile.TerminalError{Err: err}
 	}
+	m, exists := r.configMaps.Get(key)
+	have, err := m.Object()
+	if err != nil && exists {
+		return result, &reconcile.TerminalError{Err: err}
+	}
 	at := slices.Index(w.Finalizers, finalizer)
 	switch {
 	case w.DeletionTimestamp != nil && at >= 0:
-		err := r.typed.ConfigMaps(w.Namespace).Delete(ctx, w.Name, metav1.DeleteOptions{})
-		if err != nil && !apierrors.IsNotFound(err) {
-			return result, err
+		// One that the copy does not have yet is deleted by the garbage collector.
+		if exists && metav1.IsControlledBy(have, w) {
+			err := r.typed.ConfigMaps(w.Namespace).Delete(ctx, w.Name, *metav1.NewPreconditionDeleteOptions(string(have.UID)))
+			if err != nil && !apierrors.IsNotFound(err) {
+				return result, err
+			}
 		}
 		return result, r.setFinalizers(ctx, w, slices.Delete(slices.Clone(w.Finalizers), at, at+1))
 	case w.DeletionTimestamp != nil:
@@ -63,7 +71,7 @@ func (r *reconciler) reconcile(ctx context.Context, key informer.Key) (result re
 			return result, r.dynamic.Namespace(w.Namespace).Delete(ctx, w.Name, *metav1.NewPreconditionDeleteOptions(string(w.UID)))
 		}
 	}
-	err = r.apply(ctx, w)
+	err = r.apply(ctx, w, have)
 	if ready := err == nil; w.Status.Ready != ready || w.Status.ObservedGeneration != w.Generation {
 		if err := r.patch(ctx, w, object{"status": object{"ready": ready, "observedGeneration": w.Generation}}, "status"); err != nil {
 			return result, err
@@ -72,17 +80,15 @@ func (r *reconciler) reconcile(ctx context.Context, key informer.Key) (result re
 	return result, err
 }
 
-// apply creates or updates the ConfigMap.
-func (r *reconciler) apply(ctx context.Context, w *Widget) error {
+// apply creates the ConfigMap, or updates the one that exists, nil for none.
+func (r *reconciler) apply(ctx context.Context, w *Widget, have *corev1.ConfigMap) (err error) {
 	want := &corev1.ConfigMap{Data: w.Spec.Data, ObjectMeta: metav1.ObjectMeta{Name: w.Name, OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(w, kind)}}}
-	ref, exists := r.configMaps.Get(informer.Key{Namespace: w.Namespace, Name: w.Name})
-	have, err := ref.Object()
 	switch {
-	case !exists:
+	case have == nil:
 		_, err = r.typed.ConfigMaps(w.Namespace).Create(ctx, want, metav1.CreateOptions{})
-	case err == nil && !metav1.IsControlledBy(have, w):
-		err = fmt.Errorf("the ConfigMap %s is not the Widget's", ref.Key())
-	case err == nil && !maps.Equal(have.Data, want.Data):
+	case !metav1.IsControlledBy(have, w):
+		err = fmt.Errorf("the ConfigMap %s is not the Widget's", have.Name)
+	case !maps.Equal(have.Data, want.Data):
 		want.ResourceVersion = have.ResourceVersion // fails if it has changed
 		_, err = r.typed.ConfigMaps(w.Namespace).Update(ctx, want, metav1.UpdateOptions{})
 	}

@@ -163,6 +163,12 @@ func TestForeign(t *testing.T) {
 		if w, m := c.widget("a"), c.configMap("a"); m.Data["x"] != "theirs" || w.Status.Ready || w.Status.ObservedGeneration != 1 {
 			t.Errorf("the ConfigMap has %v, status %+v", m.Data, w.Status)
 		}
+		c.do("POST", path, `{"metadata":{"name":"b"},"spec":{}}`)
+		c.do("PATCH", "/api/v1/namespaces/ns/configmaps/b", `{"metadata":{"ownerReferences":null}}`)
+		c.do("DELETE", path+"/b", "")
+		if w, m := c.widget("b"), c.configMap("b"); w.Name != "" || m.Name == "" {
+			t.Errorf("after its deletion: Widget %q, ConfigMap %q", w.Name, m.Name)
+		}
 		c.do("DELETE", "/api/v1/namespaces/ns/configmaps/a", "")
 		c.check("a", 1, map[string]string{"x": "1"})
 	})

@@ -17,9 +17,9 @@ import (
 	"github.com/watchkeeper/watchkeeper/informer/internal/attempt"
 )
 
-// A Func makes the world as the object with the key wants it. The object may not exist
-// any more. The context ends when the controller's does: the function should return soon
-// then.
+// A Func reads the object with the key, and what belongs to it, and writes what is not as
+// the object asks for. The object may not exist any more. The context ends when that of
+// [Controller.Run] does; the function should return soon then.
 type Func func(ctx context.Context, key informer.Key) (Result, error)
 
 // A Result is what a [Func] returns if nothing has failed.
@@ -71,7 +71,7 @@ const (
 	waitLogInterval = 30 * time.Second // between lines that say what the controller waits for
 )
 
-// A Controller calls a function for keys. Make it with [New].
+// A Controller calls a function for the keys of its sources. Make it with [New].
 type Controller struct {
 	name    string
 	f       Func

@@ -5,6 +5,7 @@ package reconcile
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/watchkeeper/watchkeeper/informer"
 )
@@ -31,9 +32,9 @@ type Kind struct {
 	ClusterScoped bool   // the owners have no namespace
 }
 
-// Owns is the source of objects that a controller makes for its own: the key is that of
-// the object's controller, in metadata.ownerReferences, if it is of the given kind. Objects
-// are not decoded. An event for which one of the filters returns false is ignored.
+// Owns is the source of objects that a controller creates for its own ones: the key is
+// that of the object's controller, in metadata.ownerReferences, if it is of the given
+// kind. Objects are not decoded. An event for which one of the filters returns false is ignored.
 func Owns[T any](i *informer.Informer[T], owner Kind, filters ...func(informer.Event[T]) bool) Source {
 	return newSource(i, func(ref informer.Ref[T]) []informer.Key {
 		o, ok := ref.Controller()
@@ -50,10 +51,8 @@ func Owns[T any](i *informer.Informer[T], owner Kind, filters ...func(informer.E
 
 // group returns the group of an apiVersion: "" of "v1".
 func group(apiVersion string) string {
-	for n := range apiVersion {
-		if apiVersion[n] == '/' {
-			return apiVersion[:n]
-		}
+	if name, _, ok := strings.Cut(apiVersion, "/"); ok {
+		return name
 	}
 	return ""
 }
