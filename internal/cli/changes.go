@@ -127,7 +127,7 @@ func (o *changesOptions) query(ctx context.Context, args []string) (url.Values, 
 	q.Set("to", cmp.Or(to, "now"))
 	for _, side := range []struct{ flag, text, moment string }{{"--since", o.since, from}, {"--until", o.until, to}} {
 		if parsed(side.moment).RV != 0 && len(args) != 1 {
-			return nil, fmt.Errorf("%[1]s %[2]s: a resourceVersion is that of one resource: name it, as in 'watchkeeper changes pods %[1]s %[2]s', or use a time", side.flag, side.text)
+			return nil, rvOfMany("changes", side.flag, side.text)
 		}
 	}
 	for parameter, text := range map[string]string{"namespace": o.namespace, "by": o.author, "filter": o.filter} {

@@ -75,8 +75,8 @@ resource that the gateway may read.`,
 	f := cmd.Flags()
 	f.SortFlags = false
 	f.StringVarP(&o.output, "output", "o", "", "file to write, - for standard output")
-	f.StringVar(&o.since, "since", "1h", "start of the recording: an age (2h, 3d) or an RFC 3339 time")
-	f.StringVar(&o.until, "until", "now", "end of the recording: an age or a time")
+	f.StringVar(&o.since, "since", "1h", "start of the recording: an age such as 2h or 3d, a time, or the resourceVersion of the one RESOURCE")
+	f.StringVar(&o.until, "until", "now", "end of the recording; a second includes what is printed with it")
 	f.StringVarP(&o.namespace, "namespace", "n", "", "namespace of the objects; the default is all namespaces")
 	f.StringVarP(&o.selector, "selector", "l", "", "label selector; an object that matches at any time is exported for the whole time")
 	f.BoolVar(&o.pseudonyms, "pseudonyms", false, "replace the names of objects and of the objects that they refer to, wherever they are whole words; nothing else is hidden")
@@ -93,14 +93,16 @@ func (o *exportOptions) run(ctx context.Context, resources []string, temp *tempo
 	if err := o.prepare(); err != nil {
 		return err
 	}
-	q := url.Values{}
-	for parameter, flag := range map[string][2]string{"from": {"--since", o.since}, "to": {"--until", o.until}} {
-		text, err := o.when(ctx, flag[0], flag[1])
-		if err != nil {
-			return err
-		}
-		q.Set(parameter, text)
+	from, until, err := o.span(ctx, o.since, o.until)
+	if err != nil {
+		return err
 	}
+	for _, side := range []struct{ flag, text, moment string }{{"--since", o.since, from}, {"--until", o.until, until}} {
+		if parsed(side.moment).RV != 0 && len(resources) != 1 {
+			return rvOfMany("record export", side.flag, side.text)
+		}
+	}
+	q := url.Values{"from": {from}, "to": {until}}
 	if to := parsed(q.Get("to")); to.RV == 0 {
 		o.reportSilence(ctx, to.At, o.stamp)
 	}

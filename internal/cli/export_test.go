@@ -82,3 +82,31 @@ func TestExportToStdout(t *testing.T) {
 		t.Errorf("%d %s", code, errs)
 	}
 }
+
+// TestExportOfRVs: an export of one resource takes its resourceVersions; the order of the ends
+// is checked as in other commands.
+func TestExportOfRVs(t *testing.T) {
+	demo, err := os.ReadFile("../../demo/incident.wkr")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := newFakeGateway(t, map[string]string{"/export": string(demo)})
+	for line, want := range map[string]string{
+		"--since 7":                    "--since 7: a resourceVersion is that of one resource: name it, as in 'watchkeeper record export pods --since 7', or use a time",
+		"pods nodes --since 7":         "--since 7: a resourceVersion is that of one resource",
+		"pods --since 9 --until 7":     "--since 9 is after --until 7: swap them",
+		"--since 10s --until 20s":      "--since 10s is after --until 20s: swap them",
+		"--since 20s --until sometime": "--until: \"sometime\" is not a moment",
+	} {
+		args := append([]string{"record", "export", "-o", "-"}, strings.Fields(line)...)
+		if out, errs, code := run(args...); code != 1 || out != "" || !strings.Contains(errs, want) {
+			t.Errorf("%s: %d %s", line, code, errs)
+		}
+	}
+	if _, errs, code := run("record", "export", "pods", "--since", "7", "-o", "-"); code != 0 {
+		t.Errorf("%d %s", code, errs)
+	}
+	if asked := f.questions(); !strings.HasSuffix(asked[len(asked)-1], "/export?from=rv%3A7&resource=pods&to=now") {
+		t.Errorf("asked %q", asked)
+	}
+}

@@ -96,6 +96,11 @@ func (c *client) ordered(ctx context.Context, flag, text, thenFlag, then string,
 	return from, to, err
 }
 
+// rvOfMany returns the error for a resourceVersion without the one resource that it is of.
+func rvOfMany(command, flag, text string) error {
+	return fmt.Errorf("%[2]s %[3]s: a resourceVersion is that of one resource: name it, as in 'watchkeeper %[1]s pods %[2]s %[3]s', or use a time", command, flag, text)
+}
+
 // parsed returns a moment that [client.when] returned; the zero Moment for "".
 func parsed(text string) kube.Moment {
 	w, _ := kube.ParseMoment(text, time.Now())

@@ -16,6 +16,7 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/api"
 	"github.com/watchkeeper/watchkeeper/internal/fakeapi"
 	"github.com/watchkeeper/watchkeeper/internal/past/pasttest"
+	"github.com/watchkeeper/watchkeeper/internal/recording"
 )
 
 // A guarded is an API server that shows a definition to the gateway only, and notes
@@ -197,6 +198,18 @@ func TestReviewsClusterScope(t *testing.T) {
 		if w.Code != code {
 			t.Errorf("%s: %d %s", query, w.Code, w.Body)
 		}
+	}
+}
+
+// TestExportOfRVs: an export of one resource takes its resourceVersions.
+func TestExportOfRVs(t *testing.T) {
+	f, _ := widgets(t)
+	w := f.get("/export?resource=widgets.example.com&from=100&to=110")
+	if sum, err := recording.Check(t.Context(), w.Body); err != nil || len(sum.Spans) != 1 || !sum.Spans[0].From.Equal(f.At(0)) || !sum.Spans[0].To.Equal(f.At(10)) {
+		t.Errorf("%d %+v %v", w.Code, sum, err)
+	}
+	if s, _ := f.refused("/export?from=100"); s.Code != http.StatusBadRequest || !strings.Contains(s.Message, "a range of several resources has times") {
+		t.Errorf("of all: %+v", s)
 	}
 }
 

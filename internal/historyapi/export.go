@@ -61,14 +61,14 @@ func (c *call) export() (any, error) {
 	default:
 		return nil, refuseBad("pseudonyms is %q: it has to be true or false", text)
 	}
-	from, to, err := c.span(nil)
+	if sel.Resources, err = c.resources(); err != nil {
+		return nil, err
+	}
+	from, to, err := c.span(sel.Resources)
 	if err != nil {
 		return nil, err
 	}
 	sel.From, sel.To = from.At, to.At
-	if sel.Resources, err = c.resources(); err != nil {
-		return nil, err
-	}
 	// As in kubectl, the namespace does not limit a cluster-scoped resource that is named.
 	// resources has checked that the caller may list it.
 	if sel.Named && sel.Namespace != "" {

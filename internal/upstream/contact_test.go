@@ -236,6 +236,24 @@ func TestRefusedConnection(t *testing.T) {
 	}
 }
 
+// TestFrozenWhileAsked: an API server that freezes while it is asked whether it is ready does
+// not answer; it is not called one that is not ready.
+func TestFrozenWhileAsked(t *testing.T) {
+	o := newOutage(t)
+	o.up.heard() // so that it is asked nothing else before
+	resume := make(chan struct{})
+	defer close(resume)
+	o.set(func() { o.hangs = resume })
+	if err := o.up.Check(t.Context()); err == nil || o.up.Contact().NotReady() {
+		t.Errorf("%v, contact %+v", err, o.up.Contact())
+	}
+	o.set(func() {
+		if o.asked["/readyz"] != 1 || o.asked[versionPath] != 1 {
+			t.Errorf("asked %v", o.asked)
+		}
+	})
+}
+
 // TestNotReady: an API server that answers, but says that it is not ready, is not up. One
 // that does not say is.
 func TestNotReady(t *testing.T) {

@@ -162,7 +162,7 @@ type silence struct{ error }
 func (u *Server) readyz(ctx context.Context) (res *http.Response, end func(), err error) {
 	ctx, stop := context.WithTimeout(ctx, readyzTimeout)
 	ctx, cancel := context.WithCancelCause(ctx)
-	doubt := time.AfterFunc(freshFor, func() {
+	doubt := time.AfterFunc(checkInterval, func() {
 		if silent := u.probe(ctx); silent != nil {
 			cancel(silence{silent})
 		}
