@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"strconv"
 	"sync/atomic"
+	"time"
 	"weak"
 
 	"github.com/watchkeeper/watchkeeper/informer/scan"
@@ -182,6 +183,44 @@ func (r Ref[T]) Label(key string) (value string, ok bool) {
 		return scan.ProtobufLabel(raw, key)
 	}
 	return scan.ItemLabel(raw, key)
+}
+
+// Annotation returns the value of an annotation without decoding the object; ok is false
+// if the object has no such annotation.
+func (r Ref[T]) Annotation(key string) (value string, ok bool) {
+	raw, err := r.Raw()
+	switch {
+	case err != nil:
+		return "", false
+	case r.r.format.codec.Protobuf():
+		return scan.ProtobufAnnotation(raw, key)
+	}
+	return scan.ItemAnnotation(raw, key)
+}
+
+// DeletionTimestamp returns metadata.deletionTimestamp without decoding the object; the zero
+// time if no deletion was requested.
+func (r Ref[T]) DeletionTimestamp() time.Time {
+	raw, err := r.Raw()
+	switch {
+	case err != nil:
+		return time.Time{}
+	case r.r.format.codec.Protobuf():
+		return scan.ProtobufDeletion(raw)
+	}
+	return scan.ItemDeletion(raw)
+}
+
+// Finalizers returns metadata.finalizers without decoding the object.
+func (r Ref[T]) Finalizers() []string {
+	raw, err := r.Raw()
+	switch {
+	case err != nil:
+		return nil
+	case r.r.format.codec.Protobuf():
+		return scan.ProtobufFinalizers(raw)
+	}
+	return scan.ItemFinalizers(raw)
 }
 
 // Generation returns metadata.generation without decoding the object; 0 if the object

@@ -112,6 +112,23 @@ func AddIndex[T any, K comparable](i *Informer[T], find func(Ref[T]) ([]K, error
 	return x
 }
 
+// ByNamespace is the function of an index of namespaces:
+//
+//	byNamespace := informer.AddIndex(pods, informer.ByNamespace)
+func ByNamespace[T any](r Ref[T]) ([]string, error) { return []string{r.Key().Namespace}, nil }
+
+// ByLabel returns the function of an index of the values of a label. It decodes nothing.
+//
+//	byApp := informer.AddIndex(pods, informer.ByLabel[*corev1.Pod]("app"))
+func ByLabel[T any](label string) func(Ref[T]) ([]string, error) {
+	return func(r Ref[T]) ([]string, error) {
+		if value, ok := r.Label(label); ok {
+			return []string{value}, nil
+		}
+		return nil, nil
+	}
+}
+
 // An indexer is an [Index] with keys of any type.
 type indexer[T any] interface {
 	// keys returns the keys of a record for replace; nil for nil. No lock is

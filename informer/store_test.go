@@ -113,6 +113,33 @@ func TestIndex(t *testing.T) {
 	})
 }
 
+// TestIndexes: the functions for namespaces and labels.
+func TestIndexes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		labelled := strings.Replace(event("ADDED", "a", 3), `"metadata":{`, `"metadata":{"labels":{"app":"web"},"annotations":{"x":"y"},"finalizers":["f"],"deletionTimestamp":"2026-01-31T15:04:05Z",`, 1)
+		i, _ := newInformer(t, Options{}, probe, answer{want: streaming, stall: true, body: labelled + event("ADDED", "b", 4) + bookmark(10, true)})
+		byNamespace, byApp := AddIndex(i, ByNamespace), AddIndex(i, ByLabel[testPod]("app"))
+		start(t, i)
+		synctest.Wait()
+		if got := byNamespace.Keys(); !slices.Equal(got, []string{"ns"}) {
+			t.Errorf("namespaces %q", got)
+		}
+		for app, want := range map[string]string{"web": "a", "": ""} {
+			names := ""
+			for key, ref := range byApp.Get(app) {
+				names += key.Name
+				value, _ := ref.Annotation("x")
+				if at := ref.DeletionTimestamp(); value != "y" || at.Year() != 2026 || !slices.Equal(ref.Finalizers(), []string{"f"}) {
+					t.Errorf("%s: %q %v %q", key, value, at, ref.Finalizers())
+				}
+			}
+			if names != want {
+				t.Errorf("app %q: %q", app, names)
+			}
+		}
+	})
+}
+
 // TestIndexFailure: if the function of an index fails for a version of an object, the index
 // does not have the object, and subscribers get the error.
 func TestIndexFailure(t *testing.T) {

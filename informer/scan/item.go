@@ -260,8 +260,13 @@ func (p *scanner) itemMetadata(it *Item, start int) error {
 
 // ItemLabel returns the value of a label of an object in JSON.
 func ItemLabel(object []byte, key string) (value string, ok bool) {
+	return itemEntry(object, "labels", key)
+}
+
+// itemEntry returns a text in a map of the metadata of an object in JSON.
+func itemEntry(object []byte, in, key string) (value string, ok bool) {
 	p := scanner{s: unsafeString(object)}
-	if !p.find("metadata") || !p.find("labels") || !p.find(key) || !p.at('"') {
+	if !p.find("metadata") || !p.find(in) || !p.find(key) || !p.at('"') {
 		return "", false
 	}
 	value, err := p.text()

@@ -24,9 +24,11 @@ const (
 	metaUID             = 5
 	metaResourceVersion = 6
 	metaGeneration      = 7
+	metaDeletion        = 9
 	metaLabels          = 11
 	metaAnnotations     = 12
 	metaOwnerReferences = 13
+	metaFinalizers      = 14
 	metaManagedFields   = 17
 )
 
@@ -193,6 +195,11 @@ func mapEntry(entry message) (key, value string, err error) {
 
 // ProtobufLabel returns the value of a label of an object's message.
 func ProtobufLabel(object []byte, label string) (found string, ok bool) {
+	return protobufEntry(object, metaLabels, label)
+}
+
+// protobufEntry returns a text in a map of the metadata of an object's message.
+func protobufEntry(object []byte, in uint64, key string) (found string, ok bool) {
 	for m := message(unsafeString(object)); m != ""; {
 		field, meta, _, err := m.next()
 		if err != nil {
@@ -203,10 +210,10 @@ func ProtobufLabel(object []byte, label string) (found string, ok bool) {
 			if err != nil {
 				return "", false
 			}
-			if field != metaLabels {
+			if field != in {
 				continue
 			}
-			if k, v, err := mapEntry(entry); err == nil && k == label {
+			if k, v, err := mapEntry(entry); err == nil && k == key {
 				found, ok = v, true
 			}
 		}

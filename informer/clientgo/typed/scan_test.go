@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"slices"
 	"testing"
 	"testing/iotest"
 
@@ -199,10 +200,13 @@ func FuzzProtobuf(f *testing.F) {
 	})
 }
 
-// TestScanOwner: the controller and the generation are those of the decoded object.
-func TestScanOwner(t *testing.T) {
+// TestScanMetadata: what is read without decoding is what the decoded object has.
+func TestScanMetadata(t *testing.T) {
 	no, yes := false, true
 	pod := newPod("a", "42")
+	pod.Annotations, pod.Finalizers = map[string]string{"x": "1", "y": "2"}, []string{"a/b", "c"}
+	deleted := metav1.Unix(1_700_000_000, 0)
+	pod.DeletionTimestamp = &deleted
 	pod.Generation = 1 << 40
 	pod.OwnerReferences = []metav1.OwnerReference{
 		{APIVersion: "v1", Kind: "Node", Name: "n", UID: "1"},
@@ -220,15 +224,33 @@ func TestScanOwner(t *testing.T) {
 	if n := scan.ProtobufGeneration(raw); n != pod.Generation {
 		t.Errorf("generation %d", n)
 	}
+	if at := scan.ProtobufDeletion(raw); !at.Equal(deleted.Time) {
+		t.Errorf("deletion %v", at)
+	}
+	if all := scan.ProtobufFinalizers(raw); !slices.Equal(all, pod.Finalizers) {
+		t.Errorf("finalizers %q", all)
+	}
+	for key, want := range map[string]string{"x": "1", "y": "2", "app": ""} {
+		if v, ok := scan.ProtobufAnnotation(raw, key); v != want || ok != (want != "") {
+			t.Errorf("annotation %s: %q", key, v)
+		}
+	}
 	for n := range raw { // none of the truncated messages leads to a panic
 		scan.ProtobufController(raw[:n])
 		scan.ProtobufGeneration(raw[:n])
+		scan.ProtobufDeletion(raw[:n])
+		scan.ProtobufFinalizers(raw[:n])
+		scan.ProtobufAnnotation(raw[:n], "y")
 	}
+	pod.DeletionTimestamp = nil
 	pod.OwnerReferences = pod.OwnerReferences[:2]
 	if raw, err = pod.Marshal(); err != nil {
 		t.Fatal(err)
 	}
 	if o, ok := scan.ProtobufController(raw); ok {
 		t.Errorf("%+v", o)
+	}
+	if at := scan.ProtobufDeletion(raw); !at.IsZero() {
+		t.Errorf("deletion %v", at)
 	}
 }

@@ -3,7 +3,11 @@
 
 package scan
 
-import "testing"
+import (
+	"slices"
+	"testing"
+	"time"
+)
 
 // TestController finds the owner that is the controller, and only that.
 func TestController(t *testing.T) {
@@ -38,5 +42,44 @@ func TestGeneration(t *testing.T) {
 		if got := ItemGeneration([]byte(text)); got != want {
 			t.Errorf("%s: %d", text, got)
 		}
+	}
+}
+
+func TestDeletion(t *testing.T) {
+	for text, want := range map[string]time.Time{
+		`{"metadata":{"deletionTimestamp":"2026-01-31T15:04:05Z"}}`: time.Date(2026, 1, 31, 15, 4, 5, 0, time.UTC),
+		`{"metadata":{"deletionTimestamp":null}}`:                   {},
+		`{"metadata":{"deletionTimestamp":"soon"}}`:                 {},
+		`{"metadata":{}}`: {},
+		`{"metadata":`:    {},
+	} {
+		if got := ItemDeletion([]byte(text)); !got.Equal(want) {
+			t.Errorf("%s: %v", text, got)
+		}
+	}
+}
+
+func TestFinalizers(t *testing.T) {
+	for text, want := range map[string][]string{
+		`{"metadata":{"finalizers":["a/b", "c\"d"]}}`: {"a/b", "c\"d"},
+		`{"metadata":{"finalizers":[]}}`:              nil,
+		`{"metadata":{"finalizers":null}}`:            nil,
+		`{"metadata":{"finalizers":[1]}}`:             nil,
+		`{"metadata":{}}`:                             nil,
+		`{"metadata":{"finalizers":["a"`:              {"a"},
+	} {
+		if got := ItemFinalizers([]byte(text)); !slices.Equal(got, want) {
+			t.Errorf("%s: %q", text, got)
+		}
+	}
+}
+
+func TestAnnotation(t *testing.T) {
+	object := []byte(`{"metadata":{"labels":{"a":"1"},"annotations":{"b":"2\n"}}}`)
+	if v, ok := ItemAnnotation(object, "b"); v != "2\n" || !ok {
+		t.Errorf("%q %v", v, ok)
+	}
+	if v, ok := ItemAnnotation(object, "a"); ok {
+		t.Errorf("%q", v)
 	}
 }

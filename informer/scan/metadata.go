@@ -6,7 +6,74 @@ package scan
 import (
 	"strconv"
 	"strings"
+	"time"
 )
+
+// ItemAnnotation returns an annotation of an object in JSON.
+func ItemAnnotation(object []byte, key string) (value string, ok bool) {
+	return itemEntry(object, "annotations", key)
+}
+
+// ProtobufAnnotation returns an annotation of an object's message.
+func ProtobufAnnotation(object []byte, key string) (value string, ok bool) {
+	return protobufEntry(object, metaAnnotations, key)
+}
+
+// ItemDeletion returns metadata.deletionTimestamp of an object in JSON; the zero time if it
+// has none.
+func ItemDeletion(object []byte) time.Time {
+	at, _ := time.Parse(time.RFC3339, Lookup(unsafeString(object), "metadata", "deletionTimestamp")) // zero if it is no time
+	return at
+}
+
+// ProtobufDeletion returns metadata.deletionTimestamp of an object's message; the zero time
+// if it has none.
+func ProtobufDeletion(object []byte) time.Time {
+	meta, err := message(unsafeString(object)).delimited(1)
+	if err != nil {
+		return time.Time{}
+	}
+	at, err := meta.delimited(metaDeletion)
+	if err != nil || at == "" {
+		return time.Time{}
+	}
+	seconds, err := at.varint(1)
+	if err != nil {
+		return time.Time{}
+	}
+	return time.Unix(int64(seconds), 0).UTC()
+}
+
+// ItemFinalizers returns the finalizers of an object in JSON.
+func ItemFinalizers(object []byte) (all []string) {
+	p := scanner{s: unsafeString(object)}
+	if !p.find("metadata") || !p.find("finalizers") || !p.at('[') {
+		return nil
+	}
+	for first := true; ; first = false {
+		if more, err := p.element(first); err != nil || !more || !p.at('"') {
+			return all
+		}
+		name, err := p.text()
+		if err != nil {
+			return all
+		}
+		all = append(all, strings.Clone(name))
+	}
+}
+
+// ProtobufFinalizers returns the finalizers of an object's message.
+func ProtobufFinalizers(object []byte) (all []string) {
+	meta, err := message(unsafeString(object)).delimited(1)
+	for err == nil && meta != "" {
+		var field uint64
+		var value message
+		if field, value, _, err = meta.next(); err == nil && field == metaFinalizers {
+			all = append(all, strings.Clone(string(value)))
+		}
+	}
+	return all
+}
 
 // An Owner is an element of metadata.ownerReferences.
 type Owner struct{ APIVersion, Kind, Name, UID string }
