@@ -179,7 +179,7 @@ func TestRecordingRefused(t *testing.T) {
 		"nothing of it":  {[]string{"record", "export", "pods", "-n", "nowhere", "--server", g.URL, "-o", filepath.Join(dir, "s.wkr")}, "nothing of it was recorded"},
 		"no gateway":     {[]string{"record", "export", "--server", "http://127.0.0.1:1", "-o", filepath.Join(dir, "s.wkr")}, "watchkeeper serve"},
 		"not a time":     {[]string{"record", "export", "--server", g.URL, "--since", "soon", "-o", filepath.Join(dir, "s.wkr")}, "--since"},
-		"from is after":  {[]string{"record", "export", "--server", g.URL, "--since", "1m", "--until", "2m", "-o", filepath.Join(dir, "s.wkr")}, "is not before to"},
+		"from is after":  {[]string{"record", "export", "--server", g.URL, "--since", "1m", "--until", "2m", "-o", filepath.Join(dir, "s.wkr")}, "--since 1m is after --until 2m: swap them"},
 		"no place there": {[]string{"record", "export", "--server", g.URL, "-o", filepath.Join(dir, "none", "s.wkr")}, "--output"},
 	}
 	for name, test := range tests {
