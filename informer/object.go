@@ -172,14 +172,21 @@ func (r Ref[T]) Raw() ([]byte, error) {
 	return r.r.bytes()
 }
 
+// encoded returns the object's bytes, and whether they are protobuf; none, in which nothing
+// is found, for the zero Ref and after an error of the decompression.
+func (r Ref[T]) encoded() (raw []byte, isProtobuf bool) {
+	raw, err := r.Raw()
+	if err != nil {
+		return nil, false
+	}
+	return raw, r.r.format.codec.Protobuf()
+}
+
 // Label returns the value of a label without decoding the object; ok is false
 // if the object has no such label.
 func (r Ref[T]) Label(key string) (value string, ok bool) {
-	raw, err := r.Raw()
-	switch {
-	case err != nil:
-		return "", false
-	case r.r.format.codec.Protobuf():
+	raw, isProtobuf := r.encoded()
+	if isProtobuf {
 		return scan.ProtobufLabel(raw, key)
 	}
 	return scan.ItemLabel(raw, key)
@@ -188,11 +195,8 @@ func (r Ref[T]) Label(key string) (value string, ok bool) {
 // Annotation returns the value of an annotation without decoding the object; ok is false
 // if the object has no such annotation.
 func (r Ref[T]) Annotation(key string) (value string, ok bool) {
-	raw, err := r.Raw()
-	switch {
-	case err != nil:
-		return "", false
-	case r.r.format.codec.Protobuf():
+	raw, isProtobuf := r.encoded()
+	if isProtobuf {
 		return scan.ProtobufAnnotation(raw, key)
 	}
 	return scan.ItemAnnotation(raw, key)
@@ -201,11 +205,8 @@ func (r Ref[T]) Annotation(key string) (value string, ok bool) {
 // DeletionTimestamp returns metadata.deletionTimestamp without decoding the object; the zero
 // time if no deletion was requested.
 func (r Ref[T]) DeletionTimestamp() time.Time {
-	raw, err := r.Raw()
-	switch {
-	case err != nil:
-		return time.Time{}
-	case r.r.format.codec.Protobuf():
+	raw, isProtobuf := r.encoded()
+	if isProtobuf {
 		return scan.ProtobufDeletion(raw)
 	}
 	return scan.ItemDeletion(raw)
@@ -213,11 +214,8 @@ func (r Ref[T]) DeletionTimestamp() time.Time {
 
 // Finalizers returns metadata.finalizers without decoding the object.
 func (r Ref[T]) Finalizers() []string {
-	raw, err := r.Raw()
-	switch {
-	case err != nil:
-		return nil
-	case r.r.format.codec.Protobuf():
+	raw, isProtobuf := r.encoded()
+	if isProtobuf {
 		return scan.ProtobufFinalizers(raw)
 	}
 	return scan.ItemFinalizers(raw)
@@ -226,11 +224,8 @@ func (r Ref[T]) Finalizers() []string {
 // Generation returns metadata.generation without decoding the object; 0 if the object
 // has none, as those of some resources.
 func (r Ref[T]) Generation() int64 {
-	raw, err := r.Raw()
-	switch {
-	case err != nil:
-		return 0
-	case r.r.format.codec.Protobuf():
+	raw, isProtobuf := r.encoded()
+	if isProtobuf {
 		return scan.ProtobufGeneration(raw)
 	}
 	return scan.ItemGeneration(raw)
@@ -243,12 +238,8 @@ type Owner struct{ APIVersion, Kind, Name, UID string }
 // Controller returns the owner that is the object's controller, without decoding the
 // object; ok is false if the object has none.
 func (r Ref[T]) Controller() (o Owner, ok bool) {
-	raw, err := r.Raw()
-	if err != nil {
-		return Owner{}, false
-	}
 	var found scan.Owner
-	if r.r.format.codec.Protobuf() {
+	if raw, isProtobuf := r.encoded(); isProtobuf {
 		found, ok = scan.ProtobufController(raw)
 	} else {
 		found, ok = scan.ItemController(raw)

@@ -4,7 +4,6 @@
 package informer
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -51,10 +50,6 @@ type ReconcileOptions[T any] struct {
 }
 
 const (
-	defaultWorkers    = 4
-	defaultMinBackoff = 100 * time.Millisecond
-	defaultMaxBackoff = 30 * time.Second
-
 	// Limits of EveryEvent.
 	maxQueueEvents = 128
 	maxTotalEvents = 10_000
@@ -76,9 +71,7 @@ func Reconcile[T any](i *Informer[T], opts ReconcileOptions[T], f func(context.C
 }
 
 func newReconciler[T any](i *Informer[T], opts ReconcileOptions[T], f func(context.Context, Event[T]) error) *reconciler[T] {
-	opts.Workers = cmp.Or(max(opts.Workers, 0), defaultWorkers)
-	opts.MinBackoff = cmp.Or(max(opts.MinBackoff, 0), defaultMinBackoff)
-	opts.MaxBackoff = max(cmp.Or(max(opts.MaxBackoff, 0), defaultMaxBackoff), opts.MinBackoff)
+	opts.Workers, opts.MinBackoff, opts.MaxBackoff = attempt.Limits(opts.Workers, opts.MinBackoff, opts.MaxBackoff)
 	r := &reconciler[T]{of: i, opts: opts, f: f, sub: i.subscribe(allRuns), queues: map[string]*queue[T]{}}
 	r.wake.L = &r.mu
 	return r

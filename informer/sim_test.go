@@ -7,13 +7,10 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
-	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -21,23 +18,21 @@ import (
 	"time"
 
 	"github.com/watchkeeper/watchkeeper/informer/informertest"
+	"github.com/watchkeeper/watchkeeper/informer/internal/simulation"
 )
 
-// A simulation is an API server of Pods whose requests and streams fail in many
+// A simulated is an API server of Pods whose requests and streams fail in many
 // ways.
-type simulation struct {
+type simulated struct {
 	*informertest.Server
+	*simulation.Faults
 	network *informertest.Network
-
-	mu     sync.Mutex // guards the fields below
-	r      *rand.Rand
-	faults bool
 }
 
-func newSimulation(t *testing.T, seed uint64) *simulation {
-	s := &simulation{
+func newSimulation(t *testing.T, seed uint64) *simulated {
+	s := &simulated{
 		Server: informertest.New(informertest.Options{FirstRV: 1, NoWatchList: seed%3 == 0}),
-		r:      rand.New(rand.NewPCG(seed, 3)), faults: true,
+		Faults: simulation.NewFaults(seed),
 	}
 	s.Control(s.control)
 	s.network = informertest.NewNetwork(s)
@@ -46,38 +41,25 @@ func newSimulation(t *testing.T, seed uint64) *simulation {
 }
 
 // step changes an object and sometimes compacts the history.
-func (s *simulation) step() {
-	name := string(rune('a' + s.intN(8)))
-	if s.Get("pods", "ns/"+name) != "" && s.intN(3) == 0 {
+func (s *simulated) step() {
+	name := string(rune('a' + s.IntN(8)))
+	if s.Get("pods", "ns/"+name) != "" && s.IntN(3) == 0 {
 		s.Delete("pods", "ns/"+name)
 	} else {
 		s.Put("pods", fmt.Sprintf(`{"metadata":{"name":%q,"namespace":"ns"},"spec":{}}`, name))
 	}
-	if s.intN(20) == 0 {
+	if s.IntN(20) == 0 {
 		s.Compact(s.RV())
 	}
 }
 
-func (s *simulation) intN(n int) int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.r.IntN(n)
-}
-
-// fault returns true one time in n while there are faults.
-func (s *simulation) fault(n int) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.faults && s.r.IntN(n) == 0
-}
-
-func (s *simulation) control(w http.ResponseWriter, r *informertest.Request, next func(http.ResponseWriter)) {
+func (s *simulated) control(w http.ResponseWriter, r *informertest.Request, next func(http.ResponseWriter)) {
 	switch {
-	case s.fault(15):
+	case s.Happens(15):
 		panic(http.ErrAbortHandler)
-	case s.fault(15):
+	case s.Happens(15):
 		informertest.WriteStatus(w, 500, "InternalError", "no")
-	case r.Verb == "list" && r.Query.Get("limit") != "1" && s.fault(4):
+	case r.Verb == "list" && r.Query.Get("limit") != "1" && s.Happens(4):
 		list := httptest.NewRecorder()
 		next(list)
 		_, _ = w.Write(list.Body.Bytes()[:list.Body.Len()/2])
@@ -91,19 +73,19 @@ func (s *simulation) control(w http.ResponseWriter, r *informertest.Request, nex
 // A faultyStream is a watch that fails after one of the frames of a batch.
 type faultyStream struct {
 	http.ResponseWriter
-	s *simulation
+	s *simulated
 	r *informertest.Request
 }
 
 func (f *faultyStream) Unwrap() http.ResponseWriter { return f.ResponseWriter }
 
 func (f *faultyStream) Write(b []byte) (int, error) {
-	if !f.s.fault(8) {
+	if !f.s.Happens(8) {
 		return f.ResponseWriter.Write(b)
 	}
 	frames := slices.Collect(strings.Lines(string(b)))
-	frames = frames[:f.s.intN(len(frames))]
-	kind := f.s.intN(6)
+	frames = frames[:f.s.IntN(len(frames))]
+	kind := f.s.IntN(6)
 	switch kind {
 	case 2:
 		frames = append(frames, `{"type":"ADDED","obj`)
@@ -155,14 +137,7 @@ func (h *subscriberModel) apply(e Event[testPod]) {
 // upstream's objects. It runs WATCHKEEPER_SIMULATIONS seeds (10), from
 // WATCHKEEPER_SIMULATION_SEED (random) on.
 func TestSimulation(t *testing.T) {
-	seeds, first := uint64(10), rand.Uint64N(1<<32)
-	if n, err := strconv.ParseUint(os.Getenv("WATCHKEEPER_SIMULATIONS"), 10, 64); err == nil {
-		seeds = n
-	}
-	if n, err := strconv.ParseUint(os.Getenv("WATCHKEEPER_SIMULATION_SEED"), 10, 64); err == nil {
-		first = n
-	}
-	t.Logf("WATCHKEEPER_SIMULATION_SEED=%d, %d simulations", first, seeds)
+	first, seeds := simulation.Seeds(t, 10)
 	for seed := first; seed < first+seeds; seed++ {
 		synctest.Test(t, func(t *testing.T) {
 			s := newSimulation(t, seed)
@@ -197,9 +172,7 @@ func TestSimulation(t *testing.T) {
 					listen("late", func() time.Duration { return time.Second })
 				}
 			}
-			s.mu.Lock()
-			s.faults = false
-			s.mu.Unlock()
+			s.End()
 			time.Sleep(time.Hour) // until the deadline of a stalled stream
 			synctest.Wait()
 			objects := s.All("pods")

@@ -63,13 +63,8 @@ type Options struct {
 	Metrics Metrics
 }
 
-const (
-	defaultWorkers    = 4
-	defaultMinBackoff = 100 * time.Millisecond
-	defaultMaxBackoff = 30 * time.Second
-
-	waitLogInterval = 30 * time.Second // between lines that say what the controller waits for
-)
+// waitLogInterval is between lines that say what the controller waits for.
+const waitLogInterval = 30 * time.Second
 
 // A Controller calls a function for the keys of its sources. Make it with [New].
 type Controller struct {
@@ -93,9 +88,7 @@ func New(name string, f Func, opts Options, sources ...Source) *Controller {
 			panic("reconcile: a Source is made by For, Owns, Watches or Reads")
 		}
 	}
-	opts.Workers = cmp.Or(max(opts.Workers, 0), defaultWorkers)
-	opts.MinBackoff = cmp.Or(max(opts.MinBackoff, 0), defaultMinBackoff)
-	opts.MaxBackoff = max(cmp.Or(max(opts.MaxBackoff, 0), defaultMaxBackoff), opts.MinBackoff)
+	opts.Workers, opts.MinBackoff, opts.MaxBackoff = attempt.Limits(opts.Workers, opts.MinBackoff, opts.MaxBackoff)
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}

@@ -10,12 +10,9 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"math/rand/v2"
 	"net/http"
-	"os"
 	"runtime"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -24,40 +21,25 @@ import (
 
 	"github.com/watchkeeper/watchkeeper/informer"
 	"github.com/watchkeeper/watchkeeper/informer/informertest"
+	"github.com/watchkeeper/watchkeeper/informer/internal/simulation"
 )
 
 // faults makes requests and streams of a cluster fail.
 type faults struct {
 	*cluster
+	*simulation.Faults
 
 	oneOwner bool // the owner of a ConfigMap never changes
-
-	mu   sync.Mutex // guards the fields below
-	r    *rand.Rand
-	over bool
-}
-
-// happens returns true one time in n while there are faults.
-func (f *faults) happens(n int) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return !f.over && f.r.IntN(n) == 0
-}
-
-func (f *faults) intN(n int) int {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.r.IntN(n)
 }
 
 func (f *faults) control(w http.ResponseWriter, r *informertest.Request, next func(http.ResponseWriter)) {
 	switch {
-	case f.happens(10):
+	case f.Happens(10):
 		panic(http.ErrAbortHandler)
-	case f.happens(10):
+	case f.Happens(10):
 		informertest.WriteStatus(w, 500, "InternalError", "no")
-	case f.happens(10):
-		informertest.WriteStatus(w, []int{401, 403, 404}[f.intN(3)], "Refused", "no")
+	case f.Happens(10):
+		informertest.WriteStatus(w, []int{401, 403, 404}[f.IntN(3)], "Refused", "no")
 	case r.Verb == "watch":
 		next(&cutStream{w, f})
 	default:
@@ -74,12 +56,12 @@ type cutStream struct {
 func (s *cutStream) Unwrap() http.ResponseWriter { return s.ResponseWriter }
 
 func (s *cutStream) Write(b []byte) (int, error) {
-	if !s.f.happens(8) {
+	if !s.f.Happens(8) {
 		return s.ResponseWriter.Write(b)
 	}
 	frames := slices.Collect(strings.Lines(string(b)))
-	_, _ = io.WriteString(s.ResponseWriter, strings.Join(frames[:s.f.intN(len(frames))], ""))
-	if s.f.happens(2) {
+	_, _ = io.WriteString(s.ResponseWriter, strings.Join(frames[:s.f.IntN(len(frames))], ""))
+	if s.f.Happens(2) {
 		panic(http.ErrAbortHandler)
 	}
 	return 0, io.EOF
@@ -87,21 +69,21 @@ func (s *cutStream) Write(b []byte) (int, error) {
 
 // step changes an object.
 func (f *faults) step() {
-	name := string(rune('a' + f.intN(5)))
+	name := string(rune('a' + f.IntN(5)))
 	resource, put := widgetsName, func() { f.putWidget(name) }
-	if f.intN(2) == 0 {
-		owner := []string{"", "a", "b", "c", "d", "e"}[f.intN(6)]
+	if f.IntN(2) == 0 {
+		owner := []string{"", "a", "b", "c", "d", "e"}[f.IntN(6)]
 		if f.oneOwner {
 			owner = map[string]string{"a": "b", "b": "b", "c": "d", "d": "e"}[name]
 		}
 		resource, put = "configmaps", func() { f.putConfigMap(name, owner) }
 	}
-	if f.Get(resource, "ns/"+name) != "" && f.intN(3) == 0 {
+	if f.Get(resource, "ns/"+name) != "" && f.IntN(3) == 0 {
 		f.Delete(resource, "ns/"+name)
 	} else {
 		put()
 	}
-	switch f.intN(20) {
+	switch f.IntN(20) {
 	case 0:
 		f.Compact(f.RV())
 	case 1:
@@ -130,14 +112,7 @@ func (c *cluster) view(key informer.Key) string {
 // state. It runs WATCHKEEPER_SIMULATIONS seeds (20), from WATCHKEEPER_SIMULATION_SEED
 // (random) on.
 func TestI14Faults(t *testing.T) {
-	seeds, first := uint64(20), rand.Uint64N(1<<32)
-	if n, err := strconv.ParseUint(os.Getenv("WATCHKEEPER_SIMULATIONS"), 10, 64); err == nil {
-		seeds = n
-	}
-	if n, err := strconv.ParseUint(os.Getenv("WATCHKEEPER_SIMULATION_SEED"), 10, 64); err == nil {
-		first = n
-	}
-	t.Logf("WATCHKEEPER_SIMULATION_SEED=%d, %d simulations", first, seeds)
+	first, seeds := simulation.Seeds(t, 20)
 	for seed := first; seed < first+seeds; seed++ {
 		// With the smallest backlog, events are coalesced often, so that owners in between
 		// are not called.
@@ -147,7 +122,7 @@ func TestI14Faults(t *testing.T) {
 			opts.Backlog = 1
 		}
 		simulate(t, informertest.Options{NoWatchList: seed%3 == 0}, opts, func(t *testing.T, c *cluster) {
-			f := &faults{cluster: c, oneOwner: coalesces, r: rand.New(rand.NewPCG(seed, 3))}
+			f := &faults{cluster: c, Faults: simulation.NewFaults(seed), oneOwner: coalesces}
 			c.Control(f.control)
 			for range 10 {
 				f.step()
@@ -169,17 +144,17 @@ func TestI14Faults(t *testing.T) {
 				defer delete(running, key)
 				view := c.view(key)
 				mu.Unlock()
-				time.Sleep(time.Duration(f.intN(50)) * time.Millisecond)
+				time.Sleep(time.Duration(f.IntN(50)) * time.Millisecond)
 				mu.Lock()
 				switch {
-				case f.happens(8):
+				case f.Happens(8):
 					return Result{}, errNo
-				case f.happens(20):
+				case f.Happens(20):
 					panic(errNo)
-				case f.happens(20):
+				case f.Happens(20):
 					runtime.Goexit()
-				case f.happens(4):
-					return Result{After: time.Duration(1+f.intN(60)) * time.Second}, nil
+				case f.Happens(4):
+					return Result{After: time.Duration(1+f.IntN(60)) * time.Second}, nil
 				}
 				seen[key.String()] = view
 				return Result{}, nil
@@ -191,11 +166,9 @@ func TestI14Faults(t *testing.T) {
 			stop := start(t, g)
 			for range 150 {
 				f.step()
-				time.Sleep(time.Duration(f.intN(3000)) * time.Millisecond)
+				time.Sleep(time.Duration(f.IntN(3000)) * time.Millisecond)
 			}
-			f.mu.Lock()
-			f.over = true
-			f.mu.Unlock()
+			f.End()
 			time.Sleep(10 * time.Minute)
 			synctest.Wait()
 			if w := g.Waiting(); len(w) > 0 {

@@ -119,17 +119,12 @@ func (o *changesOptions) query(ctx context.Context, args []string) (url.Values, 
 	if o.watch {
 		until = ""
 	}
-	from, to, err := o.span(ctx, o.since, until)
+	from, to, err := o.spanOf(ctx, o.since, until, "changes", args)
 	if err != nil {
 		return nil, err
 	}
 	q.Set("from", from)
 	q.Set("to", cmp.Or(to, "now"))
-	for _, side := range []struct{ flag, text, moment string }{{"--since", o.since, from}, {"--until", o.until, to}} {
-		if parsed(side.moment).RV != 0 && len(args) != 1 {
-			return nil, rvOfMany("changes", side.flag, side.text)
-		}
-	}
 	for parameter, text := range map[string]string{"namespace": o.namespace, "by": o.author, "filter": o.filter} {
 		if text != "" {
 			q.Set(parameter, text)

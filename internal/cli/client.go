@@ -38,7 +38,7 @@ type client struct {
 	namespace string
 	http      http.Client
 	recorded  *api.History // see history; nil before the first use
-	warned    bool         // an answer had a warning about the API server
+	warned    bool         // an answer after recorded had a warning about the API server
 }
 
 func (c *client) addFlags(f *pflag.FlagSet) {
@@ -207,7 +207,7 @@ func (c *client) reportSilence(ctx context.Context, until time.Time, stamp func(
 func (c *client) silence(ctx context.Context, at time.Time) *api.Upstream {
 	h, err := c.history(ctx)
 	if err == nil && c.warned && h.Upstream != nil && h.Upstream.Answers { // it was asked before the outage
-		c.recorded = nil
+		c.recorded, c.warned = nil, false
 		h, err = c.history(ctx)
 	}
 	if err != nil || h.Upstream == nil || h.Upstream.Answers || !at.After(h.Upstream.LastContact) {

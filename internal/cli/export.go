@@ -93,14 +93,9 @@ func (o *exportOptions) run(ctx context.Context, resources []string, temp *tempo
 	if err := o.prepare(); err != nil {
 		return err
 	}
-	from, until, err := o.span(ctx, o.since, o.until)
+	from, until, err := o.spanOf(ctx, o.since, o.until, "record export", resources)
 	if err != nil {
 		return err
-	}
-	for _, side := range []struct{ flag, text, moment string }{{"--since", o.since, from}, {"--until", o.until, until}} {
-		if parsed(side.moment).RV != 0 && len(resources) != 1 {
-			return rvOfMany("record export", side.flag, side.text)
-		}
 	}
 	q := url.Values{"from": {from}, "to": {until}}
 	if to := parsed(q.Get("to")); to.RV == 0 {

@@ -28,14 +28,14 @@ func (o *historyOptions) failing(ctx context.Context, n named, at string, delete
 	f, err = o.failingAt(ctx, n, at)
 	status, refused := errors.AsType[*statusError](err)
 	if refused && status.Code == http.StatusGone {
-		if g, ok := rec.around(n.resource.GroupResource(), parsed(at)); ok {
+		if gaps := rec.around(n.resource.GroupResource(), parsed(at)); len(gaps) > 0 {
+			begin, end := gaps[0].From.Time, gaps[0].To.Time
 			if !deleted {
-				fmt.Fprintf(o.err, "whether the Pod failed at %s is not known: not observed between %s and %s\n",
-					o.moment(at), o.stamp(g.From.Time), o.stamp(wholeSecond(g.To.Time)))
+				fmt.Fprintf(o.err, "whether the Pod failed at %s is not known: %s\n", o.moment(at), notObserved(begin, end, o.stamp))
 			}
-			f, err = o.failingAt(ctx, n, kube.Moment{At: g.From.Time}.String())
+			f, err = o.failingAt(ctx, n, kube.Moment{At: begin}.String())
 			status, refused = errors.AsType[*statusError](err)
-			known = g.From.Time
+			known = begin
 		}
 	}
 	if refused && (status.Code == http.StatusNotFound || status.Code == http.StatusGone || status.Code == http.StatusServiceUnavailable) {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/watchkeeper/watchkeeper/informer/kube"
 	"github.com/watchkeeper/watchkeeper/internal/api"
 )
 
@@ -45,23 +46,17 @@ const inGap = "in a gap of the recorded history: "
 func (r record) gap(resources []string, moment time.Time, stamp func(time.Time) string) (found failure) {
 	var from, to time.Time
 	for _, name := range resources {
-		for _, e := range r[name] {
-			for _, g := range e.Gaps {
-				if !g.From.Time.Before(moment) || !moment.Before(g.To.Time) {
-					continue
-				}
-				found.resources = append(found.resources, name)
-				if from.IsZero() || g.From.Time.Before(from) {
-					from = g.From.Time
-				}
-				if g.To.Time.After(to) {
-					to = g.To.Time
-				}
+		for _, g := range r.around(name, kube.Moment{At: moment}) {
+			found.resources = append(found.resources, name)
+			if from.IsZero() || g.From.Time.Before(from) {
+				from = g.From.Time
+			}
+			if g.To.Time.After(to) {
+				to = g.To.Time
 			}
 		}
 	}
-	found.reason = fmt.Sprintf("%s%s; not observed between %s and %s: these two are the nearest moments that are known",
-		inGap, stamp(moment), stamp(from.Truncate(time.Second)), stamp(wholeSecond(to)))
+	found.reason = fmt.Sprintf("%s%s; %s: these two are the nearest moments that are known", inGap, stamp(moment), notObserved(from, to, stamp))
 	return found
 }
 

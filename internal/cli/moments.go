@@ -96,9 +96,16 @@ func (c *client) ordered(ctx context.Context, flag, text, thenFlag, then string,
 	return from, to, err
 }
 
-// rvOfMany returns the error for a resourceVersion without the one resource that it is of.
-func rvOfMany(command, flag, text string) error {
-	return fmt.Errorf("%[2]s %[3]s: a resourceVersion is that of one resource: name it, as in 'watchkeeper %[1]s pods %[2]s %[3]s', or use a time", command, flag, text)
+// spanOf is span for a command with RESOURCEs. A resourceVersion without the one resource that
+// it is of is an error.
+func (c *client) spanOf(ctx context.Context, since, until, command string, resources []string) (from, to string, err error) {
+	from, to, err = c.span(ctx, since, until)
+	for _, side := range []struct{ flag, text, moment string }{{"--since", since, from}, {"--until", until, to}} {
+		if err == nil && parsed(side.moment).RV != 0 && len(resources) != 1 {
+			err = fmt.Errorf("%[2]s %[3]s: a resourceVersion is that of one resource: name it, as in 'watchkeeper %[1]s pods %[2]s %[3]s', or use a time", command, side.flag, side.text)
+		}
+	}
+	return from, to, err
 }
 
 // parsed returns a moment that [client.when] returned; the zero Moment for "".

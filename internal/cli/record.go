@@ -108,18 +108,24 @@ func (r record) before(resources []string, w kube.Moment, flag string, stamp fun
 	return fmt.Errorf("%s %d: nothing is recorded of %s before %s (%s): use a later moment", flag, w.RV, resources[0], first.ResourceVersion, stamp(first.Time))
 }
 
-// around returns the gap of a resource that a moment is in.
-func (r record) around(resource string, w kube.Moment) (gap api.Gap, ok bool) {
+// around returns the gaps of a resource that a moment is in.
+func (r record) around(resource string, w kube.Moment) (gaps []api.Gap) {
 	for _, e := range r[resource] {
 		for _, g := range e.Gaps {
 			from, err := kube.ParseRV(g.From.ResourceVersion)
 			to, err2 := kube.ParseRV(g.To.ResourceVersion)
-			if err == nil && err2 == nil && (from < w.RV && w.RV < to || g.From.Time.Before(w.At) && w.At.Before(g.To.Time)) {
-				return g, true
+			byRV := err == nil && err2 == nil && from < w.RV && w.RV < to
+			if byRV || g.From.Time.Before(w.At) && w.At.Before(g.To.Time) {
+				gaps = append(gaps, g)
 			}
 		}
 	}
-	return gap, false
+	return gaps
+}
+
+// notObserved names a time in which nothing was observed, in whole seconds around it.
+func notObserved(from, to time.Time, stamp func(time.Time) string) string {
+	return fmt.Sprintf("not observed between %s and %s", stamp(from.Truncate(time.Second)), stamp(wholeSecond(to)))
 }
 
 // wholeSecond returns the first whole second, as times are printed, that is not before a time.
@@ -190,7 +196,7 @@ func outages(gaps []api.UnobservedSpan, stamp func(time.Time) string) (lines []s
 				last = gaps[i].To
 			}
 		}
-		line := fmt.Sprintf("not observed between %s and %s", stamp(first), stamp(wholeSecond(last)))
+		line := notObserved(first, last, stamp)
 		if stamp(latest) != stamp(first) {
 			line += fmt.Sprintf(" (some resources: from %s)", stamp(latest))
 		}

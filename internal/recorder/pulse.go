@@ -26,6 +26,13 @@ func (p *pulse) check(now time.Time, least time.Duration) (since time.Time, paus
 	return since, paused
 }
 
+// live feels the pulse until the session ends. Unlike listen, it never waits for the disk.
+func (s *session) live() {
+	for s.feelPulse(); sleep(s.ctx, s.r.listenEvery); {
+		s.feelPulse()
+	}
+}
+
 // feelPulse makes a pause of the program a silence of all resources. It is called every
 // second, and before each write, so that no event of a pause is written as one that was
 // observed in time.

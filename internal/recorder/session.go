@@ -49,11 +49,7 @@ func (r *Recorder) record(ctx context.Context, owner Owner, store *history.Store
 	s.wg.Go(s.discover)
 	s.wg.Go(func() { s.trim() })
 	s.wg.Go(s.listen)
-	s.wg.Go(func() {
-		for s.feelPulse(); sleep(s.ctx, s.r.listenEvery); s.feelPulse() {
-			continue
-		}
-	})
+	s.wg.Go(s.live)
 	<-s.ctx.Done()
 	s.wg.Wait()
 	if ctx.Err() != nil {

@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/watchkeeper/watchkeeper/informer"
@@ -46,7 +47,7 @@ func New[T Object](src *informer.Source, opts informer.Options) *informer.Inform
 // the API server. Objects are requested in JSON. NewFromScheme fails if the scheme
 // does not have the type, or the API server does not have its resource.
 func NewFromScheme[T runtime.Object](src *informer.Source, scheme *runtime.Scheme, mapper meta.RESTMapper, opts informer.Options) (*informer.Informer[T], error) {
-	kinds, _, err := scheme.ObjectKinds(reflect.New(reflect.TypeFor[T]().Elem()).Interface().(runtime.Object))
+	kinds, _, err := scheme.ObjectKinds(newObject[T]())
 	if err != nil {
 		return nil, fmt.Errorf("typed: %w", err)
 	}
@@ -54,8 +55,7 @@ func NewFromScheme[T runtime.Object](src *informer.Source, scheme *runtime.Schem
 	if err != nil {
 		return nil, fmt.Errorf("typed: %w", err)
 	}
-	res := informer.Resource{Group: m.Resource.Group, Version: m.Resource.Version, Name: m.Resource.Resource}
-	return informer.New(src, res, informer.JSON[T](), opts), nil
+	return informer.New(src, resourceOf(m.Resource), informer.JSON[T](), opts), nil
 }
 
 // NewMetadata returns an informer of the metadata of any resource's objects: nothing else of
@@ -73,11 +73,15 @@ func resource(o runtime.Object) (informer.Resource, error) {
 		return informer.Resource{}, fmt.Errorf("typed: %w", err)
 	}
 	r, _ := meta.UnsafeGuessKindToResource(kinds[0])
-	return informer.Resource{Group: r.Group, Version: r.Version, Name: r.Resource}, nil
+	return resourceOf(r), nil
+}
+
+func resourceOf(r schema.GroupVersionResource) informer.Resource {
+	return informer.Resource{Group: r.Group, Version: r.Version, Name: r.Resource}
 }
 
 // newObject returns an empty object.
-func newObject[T Object]() T {
+func newObject[T runtime.Object]() T {
 	return reflect.New(reflect.TypeFor[T]().Elem()).Interface().(T)
 }
 
