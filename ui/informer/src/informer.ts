@@ -179,6 +179,7 @@ export class Informer<T> implements AsyncIterable<InformerEvent<T>> {
   private sink(): Sink {
     return {
       put: (object, how) => this.put(object, how.initial, how.restored),
+      has: (object) => this.entries.get(keyOf(object))?.uid === object.metadata.uid,
       remove: (object) => this.remove(keyOf(object), object),
       synced: (keys, resourceVersion) => {
         for (const key of [...this.entries.keys()]) if (!keys.has(key)) this.remove(key);

@@ -22,6 +22,8 @@ export interface Sink {
    * one: then it throws Restored. With restored it takes any version.
    */
   put(object: Wire, how: { initial?: boolean; restored?: boolean }): string;
+  /** Whether the object, with its uid, is known. */
+  has(object: Wire): boolean;
   /** An object was deleted. */
   remove(object: Wire): void;
   /** A list is complete: objects with other keys no longer exist. */
@@ -272,7 +274,13 @@ export class Reflector implements Watch {
       if (type === 'DELETED' || rv !== last.resourceVersion || object.metadata.uid !== last.uid) throw new Restored();
       this.suspect = false;
     }
-    if (older(rv, this.head)) return; // received already
+    if (older(rv, this.head)) {
+      // Received already: no object is newer than `last`, so these are deletions. One of an
+      // object that is still known is of another history, such as that of a gateway that has
+      // missed what is known, and reports the difference to a later list.
+      if (type === 'DELETED' && this.sink.has(object)) throw new Restored();
+      return;
+    }
     if (type === 'ADDED' || type === 'MODIFIED') this.sink.put(object, {});
     else if (type === 'DELETED') this.sink.remove(object);
     else if (type !== 'BOOKMARK') throw new SyntaxError('not a watch event: ' + type);
