@@ -4,13 +4,12 @@
 package informer
 
 import (
-	"bufio"
 	"fmt"
-	"io"
 	"runtime"
 	"strings"
 	"testing"
 
+	"github.com/watchkeeper/watchkeeper/informer/internal/script"
 	"github.com/watchkeeper/watchkeeper/informer/scan"
 )
 
@@ -28,24 +27,26 @@ func benchPod(name string, rv int) string {
 // decode it.
 func BenchmarkEvent(b *testing.B) {
 	const pods = 1000
-	var text strings.Builder
+	var lines [][]byte
+	size := 0
 	for n := range pods {
-		text.WriteString(`{"type":"MODIFIED","object":` + benchPod(fmt.Sprintf("pod-%d", n), 1) + "}\n")
+		line := []byte(`{"type":"MODIFIED","object":` + benchPod(fmt.Sprintf("pod-%d", n), 1) + "}")
+		lines = append(lines, line)
+		size += len(line)
 	}
 	i := New(nil, Resource{Version: "v1", Name: "pods"}, Raw(), Options{})
 	s, sub := i.shards[""], i.subscribe(allRuns)
-	b.SetBytes(int64(text.Len() / pods))
+	b.SetBytes(int64(size / pods))
 	b.ReportAllocs()
 	rv := uint64(1)
-	frames := itemEncoding{}.watch(&repeating{text: text.String()}, false)
-	for b.Loop() {
-		f, err := frames.next()
-		if err != nil {
+	var e scan.ItemEvent
+	for n := 0; b.Loop(); n++ {
+		if err := e.Scan(lines[n%pods]); err != nil {
 			b.Fatal(err)
 		}
 		rv++
-		f.object.RV = rv // an older RV would be ignored
-		if err := s.Apply(f.typ, f.object); err != nil {
+		e.Item.RV = rv // an older RV would be ignored
+		if err := s.Apply(e.Type, &e.Item); err != nil {
 			b.Fatal(err)
 		}
 		i.mu.Lock()
@@ -53,21 +54,6 @@ func BenchmarkEvent(b *testing.B) {
 		i.mu.Unlock()
 		sub.taken = sub.taken[:0]
 	}
-}
-
-// A repeating reads a text without end.
-type repeating struct {
-	text string
-	at   int
-}
-
-func (a *repeating) Read(b []byte) (int, error) {
-	if a.at == len(a.text) {
-		a.at = 0
-	}
-	n := copy(b, a.text[a.at:])
-	a.at += n
-	return n, nil
 }
 
 // BenchmarkSync measures an object of a list: time, and as heap-B/obj the memory
@@ -78,7 +64,7 @@ func BenchmarkSync(b *testing.B) {
 	for n := range pods {
 		items = append(items, benchPod(fmt.Sprintf("pod-%d", n), n+1))
 	}
-	text := page(pods+1, "", items...)
+	text := script.Page(pods+1, "", items...)
 	var was, is runtime.MemStats
 	for b.Loop() {
 		i := New(nil, Resource{Version: "v1", Name: "pods"}, Raw(), Options{})
@@ -86,11 +72,7 @@ func BenchmarkSync(b *testing.B) {
 		runtime.GC()
 		runtime.ReadMemStats(&was)
 		s.Begin(false)
-		head, err := itemEncoding{}.list(bufio.NewReader(io.Reader(strings.NewReader(text))), &scan.List{Typed: true, ItemKind: "Pod", APIVersion: "v1"}, s.Item)
-		if err != nil {
-			b.Fatal(err)
-		}
-		s.End(head)
+		takeList(b, s, text)
 		runtime.GC()
 		runtime.ReadMemStats(&is)
 		runtime.KeepAlive(i)

@@ -76,43 +76,7 @@
 // The copy is ahead of the subscribers: when an event is handled, its object may
 // already be newer, or deleted.
 //
-// # Protocol
-//
-//	         streaming list      end bookmark
-//	start ──────────────────► listing ───────────► watching ─┐
-//	  ▲  └─ LIST (in pages) ─────┘                    │  ▲   │ stream ended when due:
-//	  │     if the API server has no streaming list   │  └───┘ watch from the last RV
-//	  └───────────────────────────────────────────────┘
-//	       410: history expired, or another history
-//
-// Streaming lists are those of KEP-3157. A stream that ends, is cut, outlasts
-// its timeoutSeconds or has a malformed frame is followed by another watch,
-// after a pause with backoff and jitter, and not before the server's
-// Retry-After.
-//
-// A stream that did not end in order after its timeoutSeconds may have ended because
-// etcd was restored from a backup. RVs do not show that: they may have passed those
-// of the copy with other events, or jumped far ahead (etcdutl snapshot restore
-// --bump-revision). So the next watch begins before the last events, and the API
-// server has to send the same ones again; without an event since the list, that is
-// the last event of the newest object. If they differ, or the API server does not
-// have them any more, a list is taken. The watch that follows a list in pages is
-// opened before the list, as it might continue another history otherwise. A list that is not
-// below the copy's RV, but has an object below the version held, is of another
-// history, too.
-//
-// # Reflector
-//
-// [Reflector] is this state machine without the copy, for Watchkeeper itself:
-// its [Sink] receives objects of package informer/scan, which has no
-// compatibility promise. A reflector promises to its sink:
-//
-//   - Every call comes from the goroutine of Run, in the order of the upstream.
-//   - Every full list is delivered from Begin to End, each item when it is read,
-//     even if nothing has changed.
-//   - Flush follows as soon as no further complete frame has been received.
-//   - After a watch was resumed, an event at the head may be delivered again.
-//
-// With [Resume], a reflector whose sink already has a head begins with a watch,
-// as it does after a cut stream.
+// Package reflector has the state machine of lists and watches that keeps the copy up to
+// date, for Watchkeeper itself. It and packages kube and scan have no compatibility
+// promise, apart from the types that this package names.
 package informer

@@ -10,6 +10,9 @@ import (
 	"log/slog"
 	"sync"
 	"time"
+
+	"github.com/watchkeeper/watchkeeper/informer/internal/attempt"
+	"github.com/watchkeeper/watchkeeper/informer/reflector"
 )
 
 // Options configure an informer. The zero value watches all namespaces and
@@ -70,7 +73,7 @@ type Informer[T any] struct {
 	tasks    map[*task]bool
 	run      *activeRun    // the last one; nil before the first
 	runs     int           // how many there were
-	refusals backoff       // of runs that were refused in a row, without a list in between
+	refusals int           // of runs, in a row, without a list in between
 	synced   bool          // Synced has been published
 	changed  chan struct{} // closed at the next change of the state; nil without a waiter
 }
@@ -197,7 +200,8 @@ func (i *Informer[T]) begin(ctx context.Context) (*activeRun, error) {
 	r := &activeRun{ended: make(chan struct{})}
 	r.ctx, r.cancel = context.WithCancelCause(ctx)
 	if i.run != nil && i.run.err != nil {
-		r.notBefore = time.Now().Add(i.refusals.next())
+		i.refusals++
+		r.notBefore = time.Now().Add(attempt.Backoff(i.refusals, reflector.MinBackoff, reflector.MaxBackoff))
 	}
 	i.run = r
 	i.runs++
@@ -286,16 +290,18 @@ func (i *Informer[T]) watchLocked(s *shard[T]) {
 	}
 	ctx, cancel := context.WithCancel(r.ctx)
 	u := i.src.url(i.res, s.namespace, &i.opts)
-	s.reflector = newReflector(ReflectorOptions{
+	encoding := reflector.Items(i.format.codec.Protobuf(), i.opts.MetadataOnly)
+	s.reflector = reflector.New(encoding, s, reflector.Options{
 		Transport: i.src.transport,
 		URL:       u,
 		Logger:    i.opts.Logger.With("resource", i.res.Name, "namespace", s.namespace),
 		Watchdog:  true,
-		onFailure: func(verb string, err error) {
+		Failed: func(verb string, err error) {
 			i.fail(s, fmt.Errorf("%s %s: %w%s", verb, u.Redacted(), err, i.src.missing(ctx, i.res, err)))
 		},
-		metrics: i.metrics,
-	}, itemEncoding{i.format.codec.Protobuf(), i.opts.MetadataOnly}, s)
+		Listed:  i.metrics.Listed,
+		Watched: i.metrics.Watched,
+	})
 	done := make(chan struct{})
 	s.stop = func() {
 		cancel()

@@ -19,7 +19,12 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/watchkeeper/watchkeeper/informer/internal/difference"
+	"github.com/watchkeeper/watchkeeper/informer/internal/script"
 )
+
+const minute = time.Minute
 
 // A testPod is the type that tests decode pods to.
 type testPod struct {
@@ -29,9 +34,9 @@ type testPod struct {
 var pods = Resource{Version: "v1", Name: "pods"}
 
 // newInformer returns an informer whose upstream gives the answers in order.
-func newInformer(t *testing.T, opts Options, answers ...answer) (*Informer[testPod], *script) {
+func newInformer(t *testing.T, opts Options, answers ...script.Answer) (*Informer[testPod], *script.Upstream) {
 	t.Helper()
-	up := &script{t: t, answers: answers}
+	up := &script.Upstream{T: t, Answers: answers}
 	u, _ := url.Parse("http://upstream")
 	return New(NewSource(u, up), pods, JSON[testPod](), opts), up
 }
@@ -117,7 +122,7 @@ func follow[T any](t *testing.T, i *Informer[T]) *transcript {
 
 func want(t *testing.T, got []string, want ...string) {
 	t.Helper()
-	if d := difference(want, got); d != "" {
+	if d := difference.Of(want, got); d != "" {
 		t.Errorf("%s", d)
 	}
 }
@@ -137,17 +142,17 @@ func contents[T any](i *Informer[T]) map[string]string {
 // gap. I2: a deletion has the last bytes.
 func TestI1Order(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		i, _ := newInformer(t, Options{}, probe, answer{want: streaming, stall: true, body: event("ADDED", "a", 3) + bookmark(10, true) +
-			event("MODIFIED", "a", 11) + event("ADDED", "b", 12) + event("MODIFIED", "a", 13) + event("DELETED", "a", 14)})
+		i, _ := newInformer(t, Options{}, script.Probe, script.Answer{Want: script.Streaming, Stall: true, Body: script.Event("ADDED", "a", 3) + script.Bookmark(10, true) +
+			script.Event("MODIFIED", "a", 11) + script.Event("ADDED", "b", 12) + script.Event("MODIFIED", "a", 13) + script.Event("DELETED", "a", 14)})
 		d := follow(t, i)
 		stop := start(t, i)
 		want(t, d.read(), "ADDED ns/a →3 initial", "SYNCED→", "UPDATED ns/a 3→11", "ADDED ns/b →12", "UPDATED ns/a 11→13", "DELETED ns/a 14→")
-		if d := difference(map[string]string{"ns/b": "12"}, contents(i)); d != "" || i.Len() != 1 {
+		if d := difference.Of(map[string]string{"ns/b": "12"}, contents(i)); d != "" || i.Len() != 1 {
 			t.Error(d)
 		}
 		ref, ok := i.Get(Key{"ns", "b"})
 		o, err := ref.Object()
-		if raw, _ := ref.Raw(); !ok || err != nil || o.Metadata.Name != "b" || string(raw) != podJSON("b", 12) {
+		if raw, _ := ref.Raw(); !ok || err != nil || o.Metadata.Name != "b" || string(raw) != script.Pod("b", 12) {
 			t.Errorf("%v %v %s", o, err, raw)
 		}
 		if s := i.Status(); s.Phase != Watching || s.RV != 14 || s.Objects != 1 || s.Relists["initial"] != 1 || s.Behind != 0 {
@@ -162,20 +167,20 @@ func TestI1Order(t *testing.T) {
 	})
 }
 
-var expired = `{"type":"ERROR","object":` + status(410) + "}\n"
+var expired = `{"type":"ERROR","object":` + script.Status(410) + "}\n"
 
 // TestI2Deletions: an object that is missing from a list is Deleted with its last
 // known bytes, marked Inferred. I3: another UID is another object. I4: an object
 // that has not changed causes no event.
 func TestI2Deletions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		i, _ := newInformer(t, Options{}, probe,
-			answer{want: streaming, body: event("ADDED", "a", 3) + event("ADDED", "b", 4) + event("ADDED", "c", 5) + event("ADDED", "d", 6) + bookmark(10, true) + expired},
-			probe, answer{want: streaming, stall: true, body: event("ADDED", "a", 3) + event("ADDED", "b", 12) + uid(event("ADDED", "d", 13), "v") + bookmark(20, true)})
+		i, _ := newInformer(t, Options{}, script.Probe,
+			script.Answer{Want: script.Streaming, Body: script.Event("ADDED", "a", 3) + script.Event("ADDED", "b", 4) + script.Event("ADDED", "c", 5) + script.Event("ADDED", "d", 6) + script.Bookmark(10, true) + expired},
+			script.Probe, script.Answer{Want: script.Streaming, Stall: true, Body: script.Event("ADDED", "a", 3) + script.Event("ADDED", "b", 12) + uid(script.Event("ADDED", "d", 13), "v") + script.Bookmark(20, true)})
 		d := follow(t, i)
 		start(t, i)
 		want(t, d.read()[5:], "UPDATED ns/b 4→12", "DELETED ns/d 6→ inferred", "ADDED ns/d →13", "DELETED ns/c 5→ inferred")
-		if d := difference(map[string]string{"ns/a": "3", "ns/b": "12", "ns/d": "13"}, contents(i)); d != "" {
+		if d := difference.Of(map[string]string{"ns/a": "3", "ns/b": "12", "ns/d": "13"}, contents(i)); d != "" {
 			t.Error(d)
 		}
 	})
@@ -185,8 +190,8 @@ func TestI2Deletions(t *testing.T) {
 // the deletion.
 func TestI3UID(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		i, _ := newInformer(t, Options{}, probe, answer{want: streaming, stall: true, body: event("ADDED", "a", 3) + bookmark(10, true) +
-			uid(event("MODIFIED", "a", 11), "v") + uid(event("DELETED", "a", 12), "v") + uid(event("ADDED", "a", 13), "w") + uid(event("DELETED", "a", 14), "x")})
+		i, _ := newInformer(t, Options{}, script.Probe, script.Answer{Want: script.Streaming, Stall: true, Body: script.Event("ADDED", "a", 3) + script.Bookmark(10, true) +
+			uid(script.Event("MODIFIED", "a", 11), "v") + uid(script.Event("DELETED", "a", 12), "v") + uid(script.Event("ADDED", "a", 13), "w") + uid(script.Event("DELETED", "a", 14), "x")})
 		d := follow(t, i)
 		start(t, i)
 		want(t, d.read()[2:], "DELETED ns/a 3→ inferred", "ADDED ns/a →11", "DELETED ns/a 12→", "ADDED ns/a →13", "DELETED ns/a 13→ inferred")
@@ -199,11 +204,11 @@ func TestI5SlowSubscriber(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var changes strings.Builder
 		for rv := 20; rv < 500; rv += 2 {
-			changes.WriteString(event("MODIFIED", "a", rv) + event("MODIFIED", "b", rv+1))
+			changes.WriteString(script.Event("MODIFIED", "a", rv) + script.Event("MODIFIED", "b", rv+1))
 		}
-		i, _ := newInformer(t, Options{Backlog: 10}, probe, answer{want: streaming, stall: true, body: event("ADDED", "a", 3) + event("ADDED", "b", 4) + event("ADDED", "c", 5) + bookmark(10, true),
-			late: []string{changes.String() + event("DELETED", "b", 600) + uid(event("ADDED", "b", 601), "v") + uid(event("DELETED", "b", 602), "v") + uid(event("ADDED", "b", 603), "w") +
-				event("DELETED", "c", 604) + event("ADDED", "x", 605) + event("DELETED", "x", 606)}})
+		i, _ := newInformer(t, Options{Backlog: 10}, script.Probe, script.Answer{Want: script.Streaming, Stall: true, Body: script.Event("ADDED", "a", 3) + script.Event("ADDED", "b", 4) + script.Event("ADDED", "c", 5) + script.Bookmark(10, true),
+			Late: []string{changes.String() + script.Event("DELETED", "b", 600) + uid(script.Event("ADDED", "b", 601), "v") + uid(script.Event("DELETED", "b", 602), "v") + uid(script.Event("ADDED", "b", 603), "w") +
+				script.Event("DELETED", "c", 604) + script.Event("ADDED", "x", 605) + script.Event("DELETED", "x", 606)}})
 		begin := make(chan bool)
 		slow := &transcript{}
 		i.Handle(Handler[testPod]{
@@ -250,21 +255,21 @@ func TestI5SlowSubscriber(t *testing.T) {
 // TestI6FirstSync: WaitSynced returns why the first list fails.
 func TestI6FirstSync(t *testing.T) {
 	for name, test := range map[string]struct {
-		answers []answer
+		answers []script.Answer
 		is      func(error) bool
 	}{
-		"forbidden":          {[]answer{{code: 403, body: status(403)}}, refusedWith(403)},
-		"not found":          {[]answer{{code: 404, body: "404 page not found"}}, refusedWith(404)},
-		"connection refused": {[]answer{{then: syscall.ECONNREFUSED, again: true}}, func(err error) bool { return errors.Is(err, syscall.ECONNREFUSED) }},
-		"silence":            {[]answer{{stall: true}}, func(err error) bool { return errors.Is(err, context.DeadlineExceeded) }},
-		"429, then silence": {[]answer{{code: 429, body: status(429), header: http.Header{"Retry-After": {"50"}}, again: true}},
+		"forbidden":          {[]script.Answer{{Code: 403, Body: script.Status(403)}}, refusedWith(403)},
+		"not found":          {[]script.Answer{{Code: 404, Body: "404 page not found"}}, refusedWith(404)},
+		"connection refused": {[]script.Answer{{Then: syscall.ECONNREFUSED, Again: true}}, func(err error) bool { return errors.Is(err, syscall.ECONNREFUSED) }},
+		"silence":            {[]script.Answer{{Stall: true}}, func(err error) bool { return errors.Is(err, context.DeadlineExceeded) }},
+		"429, then silence": {[]script.Answer{{Code: 429, Body: script.Status(429), Header: http.Header{"Retry-After": {"50"}}, Again: true}},
 			func(err error) bool {
 				return errors.Is(err, context.DeadlineExceeded) && strings.Contains(err.Error(), "429")
 			}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				up := &script{t: t, answers: test.answers}
+				up := &script.Upstream{T: t, Answers: test.answers}
 				i := New(NewSource(&url.URL{Scheme: "http", Host: "upstream"}, withoutProbes{up}), pods, Raw(), Options{})
 				stop := start(t, i)
 				ctx, cancel := context.WithTimeout(t.Context(), 80*time.Second)
@@ -293,20 +298,20 @@ func refusedWith(code int) func(error) bool {
 
 // withoutProbes hides from a script which requests are probes, so that it answers
 // them in order too.
-type withoutProbes struct{ *script }
+type withoutProbes struct{ *script.Upstream }
 
 func (p withoutProbes) RoundTrip(r *http.Request) (*http.Response, error) {
 	r = r.Clone(r.Context())
 	r.URL.RawQuery += "&"
-	return p.script.RoundTrip(r)
+	return p.Upstream.RoundTrip(r)
 }
 
 // TestI7Restart: a second run starts from the copy of the first, and handlers
 // receive the difference.
 func TestI7Restart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		i, _ := newInformer(t, Options{}, probe, answer{want: streaming, stall: true, body: event("ADDED", "a", 3) + event("ADDED", "b", 4) + bookmark(10, true)},
-			probe, answer{want: streaming, stall: true, body: event("ADDED", "a", 3) + event("ADDED", "c", 12) + bookmark(20, true)})
+		i, _ := newInformer(t, Options{}, script.Probe, script.Answer{Want: script.Streaming, Stall: true, Body: script.Event("ADDED", "a", 3) + script.Event("ADDED", "b", 4) + script.Bookmark(10, true)},
+			script.Probe, script.Answer{Want: script.Streaming, Stall: true, Body: script.Event("ADDED", "a", 3) + script.Event("ADDED", "c", 12) + script.Bookmark(20, true)})
 		d := &transcript{}
 		stopHandler := i.Handle(Handler[testPod]{
 			Add:    func(now Ref[testPod]) { d.add("add " + now.Key().Name) },
@@ -341,7 +346,7 @@ func TestI7Restart(t *testing.T) {
 // TestI7Handlers: Run waits for a call of a handler.
 func TestI7Handlers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		i, _ := newInformer(t, Options{}, probe, answer{want: streaming, stall: true, body: event("ADDED", "a", 3) + event("ADDED", "b", 4) + bookmark(10, true)})
+		i, _ := newInformer(t, Options{}, script.Probe, script.Answer{Want: script.Streaming, Stall: true, Body: script.Event("ADDED", "a", 3) + script.Event("ADDED", "b", 4) + script.Bookmark(10, true)})
 		calls := 0
 		i.Handle(Handler[testPod]{Add: func(Ref[testPod]) {
 			time.Sleep(minute)
@@ -359,7 +364,7 @@ func TestI7Handlers(t *testing.T) {
 // Synced.
 func TestI8LateSubscriber(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		i, _ := newInformer(t, Options{}, probe, answer{want: streaming, stall: true, body: event("ADDED", "a", 3) + bookmark(10, true) + event("MODIFIED", "a", 11)})
+		i, _ := newInformer(t, Options{}, script.Probe, script.Answer{Want: script.Streaming, Stall: true, Body: script.Event("ADDED", "a", 3) + script.Bookmark(10, true) + script.Event("MODIFIED", "a", 11)})
 		start(t, i)
 		synctest.Wait()
 		want(t, follow(t, i).read(), "ADDED ns/a →11 initial", "SYNCED→")
@@ -370,10 +375,10 @@ func TestI8LateSubscriber(t *testing.T) {
 // replaces the copy, also where an object differs at an equal RV.
 func TestI9BackInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b, c := event("ADDED", "b", 3), event("ADDED", "c", 4)
-		i, _ := newInformer(t, Options{}, probe, answer{want: streaming, body: event("ADDED", "a", 8) + b + c + bookmark(10, true) + expired},
-			at(6), answer{want: streaming, stall: true, body: event("ADDED", "a", 5) + b + strings.Replace(c, `"spec":{}`, `"spec":{"x":1}`, 1) + bookmark(6, true) +
-				event("MODIFIED", "a", 7) + event("MODIFIED", "a", 7)})
+		b, c := script.Event("ADDED", "b", 3), script.Event("ADDED", "c", 4)
+		i, _ := newInformer(t, Options{}, script.Probe, script.Answer{Want: script.Streaming, Body: script.Event("ADDED", "a", 8) + b + c + script.Bookmark(10, true) + expired},
+			script.At(6), script.Answer{Want: script.Streaming, Stall: true, Body: script.Event("ADDED", "a", 5) + b + strings.Replace(c, `"spec":{}`, `"spec":{"x":1}`, 1) + script.Bookmark(6, true) +
+				script.Event("MODIFIED", "a", 7) + script.Event("MODIFIED", "a", 7)})
 		d := follow(t, i)
 		start(t, i)
 		time.Sleep(time.Minute)
@@ -390,18 +395,18 @@ func TestI9BackInTime(t *testing.T) {
 // copy.
 func TestBumpedRestore(t *testing.T) {
 	const bumped = 1_000_000_010
-	a, b, c := event("ADDED", "a", 4), event("ADDED", "b", 3), event("ADDED", "c", 5)
+	a, b, c := script.Event("ADDED", "a", 4), script.Event("ADDED", "b", 3), script.Event("ADDED", "c", 5)
 	for name, list := range map[string][]string{
 		"an object is below what is held": {a, b},
-		"after others in the list":        {b, event("ADDED", "d", bumped-1), a},
-		"a deleted object is back":        {b, event("ADDED", "a", bumped-2), c},
+		"after others in the list":        {b, script.Event("ADDED", "d", bumped-1), a},
+		"a deleted object is back":        {b, script.Event("ADDED", "a", bumped-2), c},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				all := answer{want: streaming, stall: true, body: strings.Join(list, "") + bookmark(bumped, true)}
-				i, _ := newInformer(t, Options{}, probe,
-					answer{want: streaming, body: event("ADDED", "a", 8) + event("ADDED", "b", 3) + event("ADDED", "e", 6) + bookmark(10, true) + expired},
-					at(bumped), all, at(bumped), all)
+				all := script.Answer{Want: script.Streaming, Stall: true, Body: strings.Join(list, "") + script.Bookmark(bumped, true)}
+				i, _ := newInformer(t, Options{}, script.Probe,
+					script.Answer{Want: script.Streaming, Body: script.Event("ADDED", "a", 8) + script.Event("ADDED", "b", 3) + script.Event("ADDED", "e", 6) + script.Bookmark(10, true) + expired},
+					script.At(bumped), all, script.At(bumped), all)
 				start(t, i)
 				time.Sleep(time.Minute)
 				got := map[string]string{}
@@ -416,7 +421,7 @@ func TestBumpedRestore(t *testing.T) {
 					}
 					want[e.Object.Metadata.Name] = e.Object.Metadata.ResourceVersion
 				}
-				if d := difference(want, got); d != "" {
+				if d := difference.Of(want, got); d != "" {
 					t.Errorf("%s", d)
 				}
 				if s := i.Status(); s.RV != bumped || s.Relists["diverged"] != 1 || s.Relists["expired"] != 0 {
@@ -430,8 +435,8 @@ func TestBumpedRestore(t *testing.T) {
 // TestI9OutOfOrder: an event before the head is not applied and causes a relist.
 func TestI9OutOfOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		i, _ := newInformer(t, Options{}, probe, answer{want: streaming, body: event("ADDED", "a", 8) + bookmark(10, true) + event("ADDED", "b", 9)},
-			at(11), answer{want: streaming, stall: true, body: event("ADDED", "a", 8) + event("ADDED", "c", 11) + bookmark(11, true)})
+		i, _ := newInformer(t, Options{}, script.Probe, script.Answer{Want: script.Streaming, Body: script.Event("ADDED", "a", 8) + script.Bookmark(10, true) + script.Event("ADDED", "b", 9)},
+			script.At(11), script.Answer{Want: script.Streaming, Stall: true, Body: script.Event("ADDED", "a", 8) + script.Event("ADDED", "c", 11) + script.Bookmark(11, true)})
 		d := follow(t, i)
 		start(t, i)
 		time.Sleep(minute)
@@ -446,10 +451,10 @@ func TestI9OutOfOrder(t *testing.T) {
 // contents differ at the same RV is replaced.
 func TestSchemaChangeInCopy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		custom := answer{want: "limit=1", body: `{"apiVersion":"v1","items":[],"kind":"PodList","metadata":{"continue":"","resourceVersion":"5"}}`}
-		a, b := event("ADDED", "a", 3), event("ADDED", "b", 4)
-		i, _ := newInformer(t, Options{}, custom, answer{want: streaming, body: a + b + bookmark(10, true), lasts: 5 * time.Second},
-			custom, answer{want: streaming, stall: true, body: a + strings.Replace(b, `"spec":{}`, `"spec":{"x":1}`, 1) + bookmark(11, true)})
+		custom := script.Answer{Want: "limit=1", Body: `{"apiVersion":"v1","items":[],"kind":"PodList","metadata":{"continue":"","resourceVersion":"5"}}`}
+		a, b := script.Event("ADDED", "a", 3), script.Event("ADDED", "b", 4)
+		i, _ := newInformer(t, Options{}, custom, script.Answer{Want: script.Streaming, Body: a + b + script.Bookmark(10, true), Lasts: 5 * time.Second},
+			custom, script.Answer{Want: script.Streaming, Stall: true, Body: a + strings.Replace(b, `"spec":{}`, `"spec":{"x":1}`, 1) + script.Bookmark(11, true)})
 		d := follow(t, i)
 		start(t, i)
 		time.Sleep(minute)
@@ -460,7 +465,7 @@ func TestSchemaChangeInCopy(t *testing.T) {
 // TestI10WaitRV: WaitRV returns once the copy has the version written.
 func TestI10WaitRV(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		i, _ := newInformer(t, Options{}, probe, syncedFor(minute), answer{want: from(10), body: event("MODIFIED", "a", 11), stall: true})
+		i, _ := newInformer(t, Options{}, script.Probe, syncedFor(minute), script.Answer{Want: script.From(10), Body: script.Event("MODIFIED", "a", 11), Stall: true})
 		start(t, i)
 		began := time.Now()
 		if err := i.WaitRV(t.Context(), "11"); err != nil || time.Since(began) < minute {
@@ -480,9 +485,9 @@ func TestI10WaitRV(t *testing.T) {
 	})
 }
 
-func syncedFor(lasts time.Duration) answer {
-	a := synced
-	a.lasts = lasts
+func syncedFor(lasts time.Duration) script.Answer {
+	a := script.Synced
+	a.Lasts = lasts
 	return a
 }
 
@@ -503,8 +508,8 @@ func TestNamespaces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		up := byNamespace{}
 		for ns, rv := range map[string]int{"x": 5, "y": 6} {
-			body := strings.ReplaceAll(event("ADDED", "a", rv)+bookmark(10, true), `"ns"`, `"`+ns+`"`)
-			up[ns] = &script{t: t, answers: []answer{at(5), {want: streaming + " labelSelector=app%3Dx fieldSelector=metadata.name%3Da", stall: true, body: body}}}
+			body := strings.ReplaceAll(script.Event("ADDED", "a", rv)+script.Bookmark(10, true), `"ns"`, `"`+ns+`"`)
+			up[ns] = &script.Upstream{T: t, Answers: []script.Answer{script.At(5), {Want: script.Streaming + " labelSelector=app%3Dx fieldSelector=metadata.name%3Da", Stall: true, Body: body}}}
 		}
 		i := New(NewSource(&url.URL{Scheme: "http", Host: "upstream", Path: "/prefix"}, up), Resource{"apps", "v1", "deployments"}, Raw(),
 			Options{Namespaces: []string{"x"}, LabelSelector: "app=x", FieldSelector: "metadata.name=a"})
@@ -549,7 +554,7 @@ func TestNamespaces(t *testing.T) {
 // TestEventObject: an event is about its last version; Synced is about none.
 func TestEventObject(t *testing.T) {
 	of := func(name string) Ref[testPod] {
-		return Ref[testPod]{&record[testPod]{raw: []byte(podJSON(name, 3)), format: &format[testPod]{codec: JSON[testPod]()}}}
+		return Ref[testPod]{&record[testPod]{raw: []byte(script.Pod(name, 3)), format: &format[testPod]{codec: JSON[testPod]()}}}
 	}
 	for typ, want := range map[EventType]string{Added: "new", Updated: "new", Deleted: "old"} {
 		o, err := Event[testPod]{Type: typ, Old: of("old"), New: of("new")}.Object()

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/watchkeeper/watchkeeper/informer/informertest"
+	"github.com/watchkeeper/watchkeeper/informer/internal/script"
 	"github.com/watchkeeper/watchkeeper/informer/scan"
 )
 
@@ -26,20 +27,13 @@ func TestI4Relist(t *testing.T) {
 	const objects = 2000
 	var items []string
 	for n := range objects {
-		items = append(items, strings.Replace(podJSON(fmt.Sprintf("pod-%d", n), n+1), `"spec":{}`, `"spec":{"text":"`+strings.Repeat("x", 3000)+`"}`, 1))
+		items = append(items, strings.Replace(script.Pod(fmt.Sprintf("pod-%d", n), n+1), `"spec":{}`, `"spec":{"text":"`+strings.Repeat("x", 3000)+`"}`, 1))
 	}
-	text := page(objects+1, "", items...)
+	text := script.Page(objects+1, "", items...)
 	i, _ := newInformer(t, Options{})
 	s := i.shards[""]
 	sub := i.subscribe(allRuns)
-	list := func() {
-		s.Begin(false)
-		head, err := itemEncoding{}.list(strings.NewReader(text), &scan.List{Typed: true, ItemKind: "Pod", APIVersion: "v1"}, s.Item)
-		if err != nil {
-			t.Fatal(err)
-		}
-		s.End(head)
-	}
+	list := func() { takeList(t, s, text) }
 	list()
 	before := contents(i)
 	events := i.events.end()
@@ -56,6 +50,27 @@ func TestI4Relist(t *testing.T) {
 	i.unsubscribe(sub)
 }
 
+// takeList gives a shard a list of Pods, as a reflector does.
+func takeList[T any](t testing.TB, s *shard[T], text string) {
+	t.Helper()
+	s.Begin(false)
+	var it scan.Item
+	list := scan.NewItemReader(strings.NewReader(text), &scan.List{Typed: true, ItemKind: "Pod", APIVersion: "v1"})
+	for {
+		ok, err := list.Next(&it)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !ok {
+			s.End(list.List())
+			return
+		}
+		if err := s.Item(&it); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // TestI7StartStop runs and stops informers WATCHKEEPER_STARTS times, 1000 by
 // default: new ones and ones that have run before, stopped at once, after the sync
 // or while watching, with a handler and a loop over Events.
@@ -70,7 +85,7 @@ func TestI7StartStop(t *testing.T) {
 			t.Fatal(err)
 		}
 		api := informertest.New(informertest.Options{})
-		api.Put("pods", podJSON("a", 1))
+		api.Put("pods", script.Pod("a", 1))
 		network := informertest.NewNetwork(api)
 		defer network.Close()
 		transport := src.transport.(*http.Transport)

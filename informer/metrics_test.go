@@ -14,6 +14,9 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/watchkeeper/watchkeeper/informer/internal/difference"
+	"github.com/watchkeeper/watchkeeper/informer/internal/script"
 )
 
 // A metricsTranscript has Metrics that log each call. Durations are those of the
@@ -48,13 +51,13 @@ func (m *metricsTranscript) of(of Collection, status func() Status) Metrics {
 func TestMetricsOfUpstream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &metricsTranscript{}
-		i, _ := newInformer(t, Options{Metrics: m.of}, probe,
-			answer{want: streaming, body: event("ADDED", "a", 3) + event("ADDED", "b", 4) + bookmark(10, true), late: []string{event("MODIFIED", "a", 11) + expired}},
-			at(20), answer{want: streaming, body: uid(event("ADDED", "a", 12), "v") + bookmark(20, true) + "no JSON\n"},
-			at(20), answer{want: from(20), then: syscall.ECONNREFUSED},
-			at(20), answer{want: from(20), lasts: minute},
-			answer{want: from(20), body: `{"type":"ERROR","object":` + status(500) + "}\n"},
-			answer{want: "limit=1", code: 404, body: status(404)})
+		i, _ := newInformer(t, Options{Metrics: m.of}, script.Probe,
+			script.Answer{Want: script.Streaming, Body: script.Event("ADDED", "a", 3) + script.Event("ADDED", "b", 4) + script.Bookmark(10, true), Late: []string{script.Event("MODIFIED", "a", 11) + expired}},
+			script.At(20), script.Answer{Want: script.Streaming, Body: uid(script.Event("ADDED", "a", 12), "v") + script.Bookmark(20, true) + "no JSON\n"},
+			script.At(20), script.Answer{Want: script.From(20), Then: syscall.ECONNREFUSED},
+			script.At(20), script.Answer{Want: script.From(20), Lasts: minute},
+			script.Answer{Want: script.From(20), Body: `{"type":"ERROR","object":` + script.Status(500) + "}\n"},
+			script.Answer{Want: "limit=1", Code: 404, Body: script.Status(404)})
 		if err := i.Run(t.Context()); err == nil {
 			t.Error("no refusal")
 		}
@@ -75,7 +78,7 @@ func TestMetricsOfUpstream(t *testing.T) {
 func TestMetricsOfSilence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &metricsTranscript{}
-		up := newFreshScript(&script{t: t, answers: []answer{probe, withBookmarks(), answered, {want: from(10), stall: true, body: event("MODIFIED", "a", 14)}}})
+		up := script.NewConnections(&script.Upstream{T: t, Answers: []script.Answer{script.Probe, script.WithBookmarks(), script.Answered, {Want: script.From(10), Stall: true, Body: script.Event("MODIFIED", "a", 14)}}})
 		i := New(NewSource(&url.URL{Scheme: "http", Host: "upstream"}, up), pods, Raw(), Options{Metrics: m.of})
 		start(t, i)
 		time.Sleep(3 * minute)
@@ -88,8 +91,8 @@ func TestMetricsOfSilence(t *testing.T) {
 func TestMetricsOfSubscribers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &metricsTranscript{}
-		i, _ := newInformer(t, Options{Metrics: m.of, Backlog: 1}, probe, answer{want: streaming, stall: true, body: bookmark(10, true),
-			late: []string{event("ADDED", "a", 11), event("ADDED", "b", 12) + event("MODIFIED", "b", 13) + event("MODIFIED", "b", 14) + event("DELETED", "a", 15)}})
+		i, _ := newInformer(t, Options{Metrics: m.of, Backlog: 1}, script.Probe, script.Answer{Want: script.Streaming, Stall: true, Body: script.Bookmark(10, true),
+			Late: []string{script.Event("ADDED", "a", 11), script.Event("ADDED", "b", 12) + script.Event("MODIFIED", "b", 13) + script.Event("MODIFIED", "b", 14) + script.Event("DELETED", "a", 15)}})
 		release := make(chan bool)
 		i.Handle(Handler[testPod]{Add: func(Ref[testPod]) { <-release }})
 		start(t, i)
@@ -114,8 +117,8 @@ func TestMetricsOfSubscribers(t *testing.T) {
 func TestMetricsOfReconcile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &metricsTranscript{}
-		i, _ := newInformer(t, Options{Metrics: m.of}, probe, answer{want: streaming, stall: true, body: event("ADDED", "a", 3) + bookmark(10, true),
-			late: []string{event("ADDED", "b", 11)}})
+		i, _ := newInformer(t, Options{Metrics: m.of}, script.Probe, script.Answer{Want: script.Streaming, Stall: true, Body: script.Event("ADDED", "a", 3) + script.Bookmark(10, true),
+			Late: []string{script.Event("ADDED", "b", 11)}})
 		calls := 0
 		stop := Reconcile(i, ReconcileOptions[testPod]{Workers: 1, MinBackoff: time.Hour, MaxBackoff: time.Hour}, func(_ context.Context, e Event[testPod]) error {
 			time.Sleep(time.Second)
@@ -141,20 +144,6 @@ func TestMetricsOfReconcile(t *testing.T) {
 	})
 }
 
-// TestStatusAllocations: a reflector's Status allocates nothing.
-func TestStatusAllocations(t *testing.T) {
-	r := NewReflector(ReflectorOptions{})
-	r.countRelist("initial")
-	before := r.Status()
-	r.countRelist("initial")
-	if n := testing.AllocsPerRun(100, func() { r.Status() }); n > 0 {
-		t.Errorf("%v allocations", n)
-	}
-	if before.Relists["initial"] != 1 || r.Status().Relists["initial"] != 2 {
-		t.Errorf("%v, %v", before, r.Status())
-	}
-}
-
 // TestNoMetrics: any function of Metrics may be nil.
 func TestNoMetrics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -163,8 +152,8 @@ func TestNoMetrics(t *testing.T) {
 			got = of
 			return Metrics{}
 		}
-		i, _ := newInformer(t, Options{Namespaces: []string{"ns"}, LabelSelector: "a=b", FieldSelector: "c=d", Metrics: none}, probe,
-			answer{want: streaming, body: event("ADDED", "a", 3) + bookmark(10, true)}, answer{want: "limit=1", code: 404, body: status(404)})
+		i, _ := newInformer(t, Options{Namespaces: []string{"ns"}, LabelSelector: "a=b", FieldSelector: "c=d", Metrics: none}, script.Probe,
+			script.Answer{Want: script.Streaming, Body: script.Event("ADDED", "a", 3) + script.Bookmark(10, true)}, script.Answer{Want: "limit=1", Code: 404, Body: script.Status(404)})
 		d := follow(t, i)
 		stop := Reconcile(i, ReconcileOptions[testPod]{}, func(context.Context, Event[testPod]) error { return nil })
 		defer stop()
@@ -174,7 +163,7 @@ func TestNoMetrics(t *testing.T) {
 		if events := d.read(); len(events) == 0 || events[0] != "ADDED ns/a →3 initial" {
 			t.Errorf("%q", events)
 		}
-		if d := difference(Collection{pods, []string{"ns"}, "a=b", "c=d"}, got); d != "" {
+		if d := difference.Of(Collection{pods, []string{"ns"}, "a=b", "c=d"}, got); d != "" {
 			t.Errorf("%s", d)
 		}
 	})

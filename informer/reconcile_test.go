@@ -19,6 +19,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/watchkeeper/watchkeeper/informer/internal/script"
 )
 
 var errNo = errors.New("no")
@@ -26,7 +28,7 @@ var errNo = errors.New("no")
 // informerOf returns an informer whose watch sends the events.
 func informerOf(t *testing.T, events string) *Informer[testPod] {
 	t.Helper()
-	i, _ := newInformer(t, Options{}, probe, answer{want: streaming, stall: true, body: bookmark(10, true) + events})
+	i, _ := newInformer(t, Options{}, script.Probe, script.Answer{Want: script.Streaming, Stall: true, Body: script.Bookmark(10, true) + events})
 	return i
 }
 
@@ -34,7 +36,7 @@ func informerOf(t *testing.T, events string) *Informer[testPod] {
 // with later events of its object.
 func TestI11Retry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		i := informerOf(t, event("ADDED", "a", 11)+event("ADDED", "b", 12)+event("MODIFIED", "a", 13)+event("MODIFIED", "a", 14)+event("ADDED", "c", 16)+event("DELETED", "c", 17))
+		i := informerOf(t, script.Event("ADDED", "a", 11)+script.Event("ADDED", "b", 12)+script.Event("MODIFIED", "a", 13)+script.Event("MODIFIED", "a", 14)+script.Event("ADDED", "c", 16)+script.Event("DELETED", "c", 17))
 		d := &transcript{}
 		var failures atomic.Int64
 		failures.Store(3)
@@ -63,7 +65,7 @@ func TestI11Retry(t *testing.T) {
 // TestI11EveryEvent: each event is handled in order, failed ones repeatedly.
 func TestI11EveryEvent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		i := informerOf(t, event("ADDED", "a", 11)+event("MODIFIED", "a", 12)+event("DELETED", "a", 13)+event("ADDED", "a", 14))
+		i := informerOf(t, script.Event("ADDED", "a", 11)+script.Event("MODIFIED", "a", 12)+script.Event("DELETED", "a", 13)+script.Event("ADDED", "a", 14))
 		d := &transcript{}
 		Reconcile(i, ReconcileOptions[testPod]{EveryEvent: true, MaxRetries: 2, DeadLetter: func(e Event[testPod], err error) {
 			d.add(fmt.Sprintf("given up %s: %v", describe(e), err))
@@ -86,8 +88,8 @@ func TestI11NewVersion(t *testing.T) {
 	for _, took := range []time.Duration{0, 25 * time.Second} { // ends between the events
 		for _, inOneQueue := range []bool{false, true} {
 			synctest.Test(t, func(t *testing.T) {
-				i, _ := newInformer(t, Options{}, probe, answer{want: streaming, stall: true, body: bookmark(10, true) + event("ADDED", "a", 11),
-					late: []string{event("MODIFIED", "a", 12), event("MODIFIED", "a", 13), event("DELETED", "a", 14)}})
+				i, _ := newInformer(t, Options{}, script.Probe, script.Answer{Want: script.Streaming, Stall: true, Body: script.Bookmark(10, true) + script.Event("ADDED", "a", 11),
+					Late: []string{script.Event("MODIFIED", "a", 12), script.Event("MODIFIED", "a", 13), script.Event("DELETED", "a", 14)}})
 				// The pauses of a version that fails for 20 s are longer than a second.
 				opts := ReconcileOptions[testPod]{MinBackoff: time.Millisecond, MaxBackoff: time.Hour}
 				if inOneQueue {
@@ -144,8 +146,8 @@ func TestI15Panics(t *testing.T) {
 		for _, inDeadLetter := range []bool{false, true} {
 			synctest.Test(t, func(t *testing.T) {
 				var log bytes.Buffer
-				i, _ := newInformer(t, Options{Logger: slog.New(slog.NewTextHandler(&log, nil))}, probe,
-					answer{want: streaming, stall: true, body: bookmark(10, true) + event("ADDED", "a", 11) + event("ADDED", "b", 12) + event("ADDED", "c", 13)})
+				i, _ := newInformer(t, Options{Logger: slog.New(slog.NewTextHandler(&log, nil))}, script.Probe,
+					script.Answer{Want: script.Streaming, Stall: true, Body: script.Bookmark(10, true) + script.Event("ADDED", "a", 11) + script.Event("ADDED", "b", 12) + script.Event("ADDED", "c", 13)})
 				d := &transcript{}
 				var failures []error
 				opts := ReconcileOptions[testPod]{Workers: 3, DeadLetter: func(_ Event[testPod], err error) {
@@ -201,8 +203,8 @@ func TestI15Panics(t *testing.T) {
 func TestReconcileSynced(t *testing.T) {
 	for _, before := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
-			i, _ := newInformer(t, Options{}, probe, answer{want: streaming, stall: true, body: event("ADDED", "a", 3),
-				late: []string{event("ADDED", "b", 4), bookmark(10, true)}, every: 5 * time.Second})
+			i, _ := newInformer(t, Options{}, script.Probe, script.Answer{Want: script.Streaming, Stall: true, Body: script.Event("ADDED", "a", 3),
+				Late: []string{script.Event("ADDED", "b", 4), script.Bookmark(10, true)}, Every: 5 * time.Second})
 			d := &transcript{}
 			began := time.Now()
 			Reconcile(i, ReconcileOptions[testPod]{BeforeSynced: before}, func(_ context.Context, e Event[testPod]) error {
@@ -227,7 +229,7 @@ func TestReconcileSynced(t *testing.T) {
 // handled again in the next run, and a pause ends with the run.
 func TestI11Restart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		i, _ := newInformer(t, Options{}, probe, answer{want: streaming, stall: true, body: event("ADDED", "a", 3) + event("ADDED", "b", 4) + bookmark(10, true)})
+		i, _ := newInformer(t, Options{}, script.Probe, script.Answer{Want: script.Streaming, Stall: true, Body: script.Event("ADDED", "a", 3) + script.Event("ADDED", "b", 4) + script.Bookmark(10, true)})
 		d := &transcript{}
 		var settled atomic.Bool
 		stopReconcile := Reconcile(i, ReconcileOptions[testPod]{MinBackoff: time.Hour, MaxBackoff: time.Hour}, func(ctx context.Context, e Event[testPod]) error {

@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/informer/reflector"
 	"github.com/watchkeeper/watchkeeper/informer/scan"
 )
 
@@ -21,7 +22,7 @@ type shard[T any] struct {
 	namespace string // "" for all
 	added     bool   // by AddNamespace
 	listID    uint32 // of the current list, or the last one
-	overwrite bool   // of that list, see sink.Begin
+	overwrite bool   // of that list, see reflector.Sink
 	key       []byte // buffer of lookup
 
 	// Guarded by of.mu.
@@ -29,11 +30,11 @@ type shard[T any] struct {
 	bytes     int64 // stored, of all objects
 	head      uint64
 	synced    bool
-	failures  int                    // in a row, without a list in between
-	lastErr   error                  // the last one of them
-	refused   error                  // the refusal that ended the reflector of an added namespace
-	reflector *reflector[*scan.Item] // of the last run; nil before the first
-	stop      func()                 // ends the reflector and waits for it
+	failures  int                              // in a row, without a list in between
+	lastErr   error                            // the last one of them
+	refused   error                            // the refusal that ended the reflector of an added namespace
+	reflector *reflector.Reflector[*scan.Item] // of the last run; nil before the first
+	stop      func()                           // ends the reflector and waits for it
 }
 
 func newShard[T any](of *Informer[T], namespace string) *shard[T] {
@@ -127,7 +128,7 @@ func (s *shard[T]) newRecord(it *scan.Item, old *record[T]) *record[T] {
 	if old != nil && old.sameObject(it) {
 		r.id, r.keyLen = old.id, old.keyLen
 	} else {
-		id, keyLen := itemID(it)
+		id, keyLen := it.ID()
 		r.id, r.keyLen = id, uint16(keyLen)
 	}
 	keep := i.opts.KeepManagedFields
@@ -208,19 +209,19 @@ func (s *shard[T]) replace(old, now *record[T], e entry[T]) {
 	}
 }
 
-// Head implements sink.
+// Head implements [reflector.Sink].
 func (s *shard[T]) Head() uint64 { return s.head }
 
-// Holds implements sink.
+// Holds implements [reflector.Sink].
 func (s *shard[T]) Holds(key kube.Key) bool { return s.objects[string(key)] != nil }
 
-// Begin implements sink.
+// Begin implements [reflector.Sink].
 func (s *shard[T]) Begin(overwrite bool) {
 	s.listID++
 	s.overwrite = overwrite
 }
 
-// Item implements sink. An object whose version is already held is left as it is.
+// Item implements [reflector.Sink]. An object whose version is already held is left as it is.
 // A list is consistent, so that one below what is held is of another history.
 func (s *shard[T]) Item(it *scan.Item) error {
 	old := s.lookup(it)
@@ -251,7 +252,7 @@ func (s *shard[T]) Item(it *scan.Item) error {
 	return nil
 }
 
-// End implements sink. Objects that were not in the list are deleted.
+// End implements [reflector.Sink]. Objects that were not in the list are deleted.
 func (s *shard[T]) End(list *scan.List) (continued bool) {
 	for _, r := range s.objects {
 		if r.listID != s.listID && (r.rv <= list.RV || s.overwrite) {
@@ -266,14 +267,14 @@ func (s *shard[T]) End(list *scan.List) (continued bool) {
 		s.head = list.RV
 	}
 	s.synced, s.failures, s.lastErr = true, 0, nil
-	i.refusals.reset()
+	i.refusals = 0
 	i.syncLocked()
 	i.events.wake()
 	i.changeLocked()
 	return continued
 }
 
-// Apply implements sink. It ignores events that it has applied before.
+// Apply implements [reflector.Sink]. It ignores events that it has applied before.
 func (s *shard[T]) Apply(typ kube.EventType, it *scan.Item) error {
 	if it.RV < s.head {
 		return fmt.Errorf("%s %s/%s at %d is before the head %d", typ, it.Namespace, it.Name, it.RV, s.head)
@@ -298,7 +299,7 @@ func (s *shard[T]) Apply(typ kube.EventType, it *scan.Item) error {
 	return nil
 }
 
-// Bookmark implements sink.
+// Bookmark implements [reflector.Sink].
 func (s *shard[T]) Bookmark(rv uint64, _ *scan.Item) { s.advance(rv) }
 
 func (s *shard[T]) advance(rv uint64) {
@@ -309,7 +310,7 @@ func (s *shard[T]) advance(rv uint64) {
 	i.changeLocked()
 }
 
-// Flush implements sink. Changes are visible in the copy at once; it wakes
+// Flush implements [reflector.Sink]. Changes are visible in the copy at once; it wakes
 // subscribers for those that they have not been woken for.
 func (s *shard[T]) Flush() {
 	i := s.of

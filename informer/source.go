@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/informer/reflector"
 )
 
 // A Source is an API server and the transport to it. Any number of informers
@@ -93,40 +94,6 @@ type Key struct{ Namespace, Name string }
 // String returns "namespace/name", or "name" without a namespace.
 func (k Key) String() string { return string(kube.MakeKey(k.Namespace, k.Name)) }
 
-// A Freshener is a transport that can open connections of its own.
-type Freshener interface {
-	http.RoundTripper
-	// Fresh returns a transport to the same API server that shares no
-	// connection with this one. Any goroutine may call it.
-	Fresh() (http.RoundTripper, error)
-}
-
-// freshTransport returns a transport that shares no connection with t if that
-// is possible, else t.
-func freshTransport(t http.RoundTripper) (http.RoundTripper, error) {
-	switch t := t.(type) {
-	case Freshener:
-		fresh, err := t.Fresh()
-		return &ownTransport{fresh}, err
-	case *http.Transport:
-		return &ownTransport{t.Clone()}, nil
-	}
-	return t, nil
-}
-
-// An ownTransport is a transport that only one reflector uses.
-type ownTransport struct{ http.RoundTripper }
-
-// discard closes the idle connections of a transport that a reflector no longer uses,
-// unless it is the caller's.
-func discard(t http.RoundTripper) {
-	if own, ok := t.(*ownTransport); ok {
-		if c, ok := own.RoundTripper.(interface{ CloseIdleConnections() }); ok {
-			c.CloseIdleConnections()
-		}
-	}
-}
-
 // missing says what of a resource the API server does not have, after it has answered
 // that it was not found: the group, the version or the resource. It returns "" if it
 // cannot tell.
@@ -179,7 +146,7 @@ func (s *Source) discover(ctx context.Context, u *url.URL, into any) (code int) 
 	if err != nil {
 		return 0
 	}
-	req.Header.Set("Accept", acceptJSON)
+	req.Header.Set("Accept", "application/json")
 	resp, err := s.transport.RoundTrip(req)
 	if err != nil {
 		return 0
@@ -190,3 +157,6 @@ func (s *Source) discover(ctx context.Context, u *url.URL, into any) (code int) 
 	}
 	return resp.StatusCode
 }
+
+// A Freshener is a transport that can open connections of its own, by its method Fresh.
+type Freshener = reflector.Freshener

@@ -5,43 +5,43 @@ package informer
 
 import (
 	"cmp"
-	"errors"
-	"maps"
 	"time"
+
+	"github.com/watchkeeper/watchkeeper/informer/reflector"
 )
 
-// A Phase is the current activity of an informer or a reflector.
-type Phase string
+// A Phase is the current activity of an informer.
+type Phase = reflector.Phase
 
 // The phases.
 const (
-	Starting Phase = "starting" // no list or watch yet
-	Listing  Phase = "listing"  // taking a full list
-	Watching Phase = "watching" // following a watch
-	Retrying Phase = "retrying" // after a failure, until a list or watch is open
-	Refused  Phase = "refused"  // the API server refuses the collection
-	Stopped  Phase = "stopped"  // Run has returned
+	Starting Phase = reflector.Starting // no list or watch yet
+	Listing  Phase = reflector.Listing  // taking a full list
+	Watching Phase = reflector.Watching // following a watch
+	Retrying Phase = reflector.Retrying // after a failure, until a list or watch is open
+	Refused  Phase = reflector.Refused  // the API server refuses the collection
+	Stopped  Phase = reflector.Stopped  // Run has returned
 )
 
-// A Status describes an informer or a reflector at one moment.
+// A Status describes an informer at one moment.
 type Status struct {
 	Phase Phase
-	// RV is the head of the informer's copy; the lowest one if it watches
-	// several namespaces. It is 0 for a reflector: its sink has the head.
+	// RV is the head of the copy; the lowest one if the informer watches several
+	// namespaces.
 	RV uint64
-	// Objects is the number of objects that an informer holds, and Held the
+	// Objects is the number of objects that the informer holds, and Held the
 	// number of bytes of their stored text, after compression. Decoded objects
 	// are not counted.
 	Objects int
 	Held    int64
-	// Behind is the number of events that the slowest subscriber of an
-	// informer has not received yet.
+	// Behind is the number of events that the slowest subscriber has not received
+	// yet.
 	Behind int
 	// Queued is the number of events in the queues of all calls of
 	// [Reconcile], including those being handled and those waiting for a
 	// retry.
 	Queued int
-	// Lag is the time since LastContact, for an informer.
+	// Lag is the time since LastContact.
 	Lag time.Duration
 	// LastContact is when the API server last sent anything.
 	LastContact time.Time
@@ -121,60 +121,6 @@ func (i *Informer[T]) Status() Status {
 // phaseOrder ranks phases by how near they are to Watching.
 var phaseOrder = map[Phase]int{Refused: 0, Stopped: 1, Starting: 2, Retrying: 3, Listing: 4, Watching: 5}
 
-// Status returns the reflector's status. Any goroutine may call it at any time,
-// as often as for every request of a server: it allocates nothing.
-func (r *reflector[O]) Status() Status {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.status
-}
-
-func (r *reflector[O]) setPhase(p Phase) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.status.Phase = p
-	if p == Watching {
-		r.status.LastError = nil
-	}
-}
-
-// contact records that the upstream sent n bytes.
-func (r *reflector[O]) contact(n int) {
-	now := time.Now()
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.status.LastContact = now
-	r.status.Bytes += int64(n)
-}
-
-func (r *reflector[O]) setWarnings(w []string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.status.Warnings = w
-}
-
-func (r *reflector[O]) countRelist(reason string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	relists := maps.Clone(r.status.Relists) // callers of Status share the old one
-	relists[reason]++
-	r.status.Relists = relists
-}
-
-// fail records and reports a failure.
-func (r *reflector[O]) fail(verb string, err error) {
-	if r.opts.onFailure != nil {
-		defer r.opts.onFailure(verb, err)
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.status.LastError = err
-	r.status.Phase = Retrying
-	if isRefusal(err) {
-		r.status.Phase = Refused
-	}
-}
-
 // A Collection is what an informer watches, as its [Options] say.
 type Collection struct {
 	Resource                     Resource
@@ -235,24 +181,4 @@ func (m Metrics) complete() Metrics {
 		m.Reconciled = func(time.Duration, time.Duration, error) {}
 	}
 	return m
-}
-
-// watchEnd returns the reason that [Metrics].Watched gets for a watch that
-// ended with err.
-func watchEnd(err error) string {
-	switch {
-	case err == nil:
-		return "ended"
-	case errors.Is(err, errExpired):
-		return relistExpired
-	case errors.Is(err, errDiverged):
-		return relistDiverged
-	case errors.Is(err, errColumnsChanged):
-		return relistSchema
-	case errors.Is(err, errSilent):
-		return "silent"
-	case isMalformed(err):
-		return relistMalformed
-	}
-	return "cut"
 }

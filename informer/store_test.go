@@ -15,26 +15,29 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/watchkeeper/watchkeeper/informer/internal/difference"
+	"github.com/watchkeeper/watchkeeper/informer/internal/script"
 )
 
 // TestStorageOptions: objects are the same however they are stored.
 func TestStorageOptions(t *testing.T) {
 	const managed = `"managedFields":[{"manager":"m"}]`
-	full := strings.Replace(podJSON("a", 3), `"uid"`, managed+`,"uid"`, 1)
+	full := strings.Replace(script.Pod("a", 3), `"uid"`, managed+`,"uid"`, 1)
 	for name, test := range map[string]struct {
 		opts Options
 		raw  string
 	}{
-		"raw":        {Options{}, podJSON("a", 3)},
+		"raw":        {Options{}, script.Pod("a", 3)},
 		"all":        {Options{KeepManagedFields: true}, full},
-		"decoded":    {Options{Decoded: true}, podJSON("a", 3)},
-		"compressed": {Options{Compression: reversing{}}, podJSON("a", 3)},
+		"decoded":    {Options{Decoded: true}, script.Pod("a", 3)},
+		"compressed": {Options{Compression: reversing{}}, script.Pod("a", 3)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				labelled := strings.Replace(full, `"uid"`, `"labels":{"app":"x"},"uid"`, 1)
-				i, _ := newInformer(t, test.opts, probe, answer{want: streaming, code: 400, body: status(400)},
-					at(10), answer{want: from(10), stall: true}, answer{want: "limit=500", body: page(10, "", labelled)})
+				i, _ := newInformer(t, test.opts, script.Probe, script.Answer{Want: script.Streaming, Code: 400, Body: script.Status(400)},
+					script.At(10), script.Answer{Want: script.From(10), Stall: true}, script.Answer{Want: "limit=500", Body: script.Page(10, "", labelled)})
 				start(t, i)
 				if err := i.WaitSynced(t.Context()); err != nil {
 					t.Fatal(err)
@@ -85,7 +88,7 @@ func (b reversing) Decompress(dst, src []byte) ([]byte, error) { return b.Compre
 // the index.
 func TestIndex(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		i, _ := newInformer(t, Options{}, probe, answer{want: streaming, stall: true, body: event("ADDED", "a", 3) + event("ADDED", "bb", 4) + event("ADDED", "cc", 5) + bookmark(10, true)})
+		i, _ := newInformer(t, Options{}, script.Probe, script.Answer{Want: script.Streaming, Stall: true, Body: script.Event("ADDED", "a", 3) + script.Event("ADDED", "bb", 4) + script.Event("ADDED", "cc", 5) + script.Bookmark(10, true)})
 		byLength := func(r Ref[testPod]) ([]int, error) {
 			return []int{len(r.Key().Name), len(r.RV()) * 100, len(r.Key().Name)}, nil
 		}
@@ -103,7 +106,7 @@ func TestIndex(t *testing.T) {
 				}
 				slices.Sort(names[k])
 			}
-			if d := difference(map[int][]string{1: {"a"}, 2: {"bb"}, 100: {"a", "bb"}}, names); d != "" {
+			if d := difference.Of(map[int][]string{1: {"a"}, 2: {"bb"}, 100: {"a", "bb"}}, names); d != "" {
 				t.Error(d)
 			}
 			if len(x.keysOf) != 2 {
@@ -116,8 +119,8 @@ func TestIndex(t *testing.T) {
 // TestIndexes: the functions for namespaces and labels.
 func TestIndexes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		labelled := strings.Replace(event("ADDED", "a", 3), `"metadata":{`, `"metadata":{"labels":{"app":"web"},"annotations":{"x":"y"},"finalizers":["f"],"deletionTimestamp":"2026-01-31T15:04:05Z",`, 1)
-		i, _ := newInformer(t, Options{}, probe, answer{want: streaming, stall: true, body: labelled + event("ADDED", "b", 4) + bookmark(10, true)})
+		labelled := strings.Replace(script.Event("ADDED", "a", 3), `"metadata":{`, `"metadata":{"labels":{"app":"web"},"annotations":{"x":"y"},"finalizers":["f"],"deletionTimestamp":"2026-01-31T15:04:05Z",`, 1)
+		i, _ := newInformer(t, Options{}, script.Probe, script.Answer{Want: script.Streaming, Stall: true, Body: labelled + script.Event("ADDED", "b", 4) + script.Bookmark(10, true)})
 		byNamespace, byApp := AddIndex(i, ByNamespace), AddIndex(i, ByLabel[testPod]("app"))
 		start(t, i)
 		synctest.Wait()
@@ -145,8 +148,8 @@ func TestIndexes(t *testing.T) {
 func TestIndexFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &metricsTranscript{}
-		i, _ := newInformer(t, Options{Metrics: m.of}, probe, answer{want: streaming, stall: true, body: event("ADDED", "a", 3) + event("ADDED", "b", 4) + bookmark(10, true),
-			late: []string{event("MODIFIED", "a", 11) + event("MODIFIED", "b", 12)}})
+		i, _ := newInformer(t, Options{Metrics: m.of}, script.Probe, script.Answer{Want: script.Streaming, Stall: true, Body: script.Event("ADDED", "a", 3) + script.Event("ADDED", "b", 4) + script.Bookmark(10, true),
+			Late: []string{script.Event("MODIFIED", "a", 11) + script.Event("MODIFIED", "b", 12)}})
 		byName := func(r Ref[testPod]) ([]string, error) {
 			if rv := r.RV(); rv == "3" || rv == "12" {
 				return nil, errNo
@@ -211,7 +214,7 @@ func (c countingCodec) Decode(raw []byte) (testPod, error) {
 func TestDecodedOnce(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // a collection drops the decoded object
 	n := 0
-	r := &record[testPod]{raw: []byte(podJSON("a", 3)), format: &format[testPod]{codec: countingCodec{JSON[testPod](), &n}}}
+	r := &record[testPod]{raw: []byte(script.Pod("a", 3)), format: &format[testPod]{codec: countingCodec{JSON[testPod](), &n}}}
 	for range 3 {
 		if o, err := (Ref[testPod]{r}).Object(); err != nil || o.Metadata.Name != "a" {
 			t.Errorf("%v, %v", o, err)

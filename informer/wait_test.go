@@ -15,6 +15,9 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/watchkeeper/watchkeeper/informer/internal/script"
+	"github.com/watchkeeper/watchkeeper/informer/reflector"
 )
 
 // A gate refuses requests with its code, or passes them on if that is 0.
@@ -30,13 +33,13 @@ func (g *gate) RoundTrip(r *http.Request) (*http.Response, error) {
 		return g.RoundTripper.RoundTrip(r)
 	}
 	g.refused.Add(1)
-	return &http.Response{StatusCode: code, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(status(code))), Request: r}, nil
+	return &http.Response{StatusCode: code, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(script.Status(code))), Request: r}, nil
 }
 
 // gated returns an informer behind a gate.
-func gated(t *testing.T, code int32, opts Options, answers ...answer) (*Informer[testPod], *gate) {
+func gated(t *testing.T, code int32, opts Options, answers ...script.Answer) (*Informer[testPod], *gate) {
 	t.Helper()
-	g := &gate{RoundTripper: &script{t: t, answers: answers}}
+	g := &gate{RoundTripper: &script.Upstream{T: t, Answers: answers}}
 	g.code.Store(code)
 	return New(NewSource(&url.URL{Scheme: "https", Host: "upstream:6443"}, g), pods, JSON[testPod](), opts), g
 }
@@ -44,7 +47,7 @@ func gated(t *testing.T, code int32, opts Options, answers ...answer) (*Informer
 // TestI13Restart: a wait that begins after Start is for the run that Start has begun.
 func TestI13Restart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		i, g := gated(t, 403, Options{}, synced)
+		i, g := gated(t, 403, Options{}, script.Synced)
 		if err := i.Wait(); !errors.Is(err, ErrStopped) {
 			t.Errorf("never started: %v", err)
 		}
@@ -80,7 +83,7 @@ func TestI13Restart(t *testing.T) {
 // TestI13Pace: calling Run in a loop does not flood the API server that refuses it.
 func TestI13Pace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		i, g := gated(t, 404, Options{}, synced)
+		i, g := gated(t, 404, Options{}, script.Synced)
 		for began := time.Now(); time.Since(began) < minute; {
 			if err := i.Run(t.Context()); !refusedWith(404)(err) {
 				t.Fatal(err)
@@ -95,7 +98,7 @@ func TestI13Pace(t *testing.T) {
 			t.Fatal(err)
 		}
 		began := time.Now()
-		if err := i.WaitSynced(t.Context()); err != nil || time.Since(began) > maxBackoff {
+		if err := i.WaitSynced(t.Context()); err != nil || time.Since(began) > reflector.MaxBackoff {
 			t.Errorf("%v after %v", err, time.Since(began))
 		}
 		cancel()
@@ -114,7 +117,7 @@ func TestI13Pace(t *testing.T) {
 // TestI13WaitRV: WaitRV ends when the RV cannot be reached.
 func TestI13WaitRV(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		i, g := gated(t, 0, Options{Namespaces: []string{"ns"}}, probe, answer{want: streaming, body: event("ADDED", "a", 5) + bookmark(10, true), lasts: minute})
+		i, g := gated(t, 0, Options{Namespaces: []string{"ns"}}, script.Probe, script.Answer{Want: script.Streaming, Body: script.Event("ADDED", "a", 5) + script.Bookmark(10, true), Lasts: minute})
 		stop := start(t, i)
 		if err := i.WaitRV(t.Context(), "10", "ns"); err != nil {
 			t.Error(err)
@@ -154,8 +157,8 @@ func TestI13Events(t *testing.T) {
 		return lines, errs
 	}
 	synctest.Test(t, func(t *testing.T) {
-		existing := event("ADDED", "a", 5) + bookmark(10, true)
-		i, g := gated(t, 403, Options{}, probe, answer{want: streaming, body: existing, stall: true})
+		existing := script.Event("ADDED", "a", 5) + script.Bookmark(10, true)
+		i, g := gated(t, 403, Options{}, script.Probe, script.Answer{Want: script.Streaming, Body: existing, Stall: true})
 		if err := i.Run(t.Context()); err == nil {
 			t.Fatal("not refused")
 		}
@@ -185,7 +188,7 @@ func TestI13Events(t *testing.T) {
 	// The subscription begins after the refusal is published, and before the run ends, which
 	// waits for its task.
 	synctest.Test(t, func(t *testing.T) {
-		i, _ := gated(t, 403, Options{}, synced)
+		i, _ := gated(t, 403, Options{}, script.Synced)
 		var got []error
 		i.addTask(&task{do: func(ctx context.Context) {
 			<-ctx.Done()
@@ -205,9 +208,9 @@ func TestI13Events(t *testing.T) {
 // alone.
 func TestNamespaceRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		answers := func(ns string, rv int) *script {
-			body := strings.ReplaceAll(event("ADDED", "a", rv)+bookmark(10, true), `"ns"`, `"`+ns+`"`)
-			return &script{t: t, answers: []answer{at(5), {want: streaming, stall: true, body: body}}}
+		answers := func(ns string, rv int) *script.Upstream {
+			body := strings.ReplaceAll(script.Event("ADDED", "a", rv)+script.Bookmark(10, true), `"ns"`, `"`+ns+`"`)
+			return &script.Upstream{T: t, Answers: []script.Answer{script.At(5), {Want: script.Streaming, Stall: true, Body: body}}}
 		}
 		g := &gate{RoundTripper: answers("y", 6)}
 		g.code.Store(403)
@@ -297,7 +300,7 @@ func TestErrors(t *testing.T) {
 				} else if r.URL.RawQuery == "" {
 					return 404, "404 page not found"
 				}
-				return test.code, status(test.code)
+				return test.code, script.Status(test.code)
 			})
 			i := New(NewSource(&url.URL{Scheme: "https", Host: "upstream:6443"}, up), test.res, Raw(), Options{})
 			stop := start(t, i)

@@ -30,6 +30,12 @@ type Item struct {
 	endMarked bool   // it has the annotation that ends the initial events
 }
 
+// ID returns a copy of the item's key, followed by the UID, and the length of the key.
+func (it *Item) ID() (id string, keyLen int) {
+	b := it.AppendKey(make([]byte, 0, len(it.Namespace)+1+len(it.Name)+len(it.UID)))
+	return string(append(b, it.UID...)), len(b)
+}
+
 // AppendKey appends the bytes of the item's [kube.Key].
 func (it *Item) AppendKey(dst []byte) []byte {
 	if it.Namespace != "" {

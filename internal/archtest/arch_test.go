@@ -35,7 +35,8 @@ var layers = [][]string{
 	{"internal/history/delta", "internal/history/budget", "internal/history/failstop"},
 	{"informer/reconcile"},
 	{"informer"},
-	{"informer/internal/attempt", "informer/internal/simulation"},
+	{"informer/reflector"},
+	{"informer/internal/attempt", "informer/internal/difference", "informer/internal/script", "informer/internal/simulation"},
 	{"informer/scan"},
 	{"informer/kube"},
 }
@@ -100,7 +101,7 @@ var imports = map[string][]string{
 }
 
 // standardOnly lists the packages that may import only the standard library.
-var standardOnly = []string{"informer", "informer/reconcile", "informer/internal/attempt", "informer/internal/simulation", "informer/informertest", "informer/kube", "informer/scan", "internal/webpage", "ui", "bench/informer/measure"}
+var standardOnly = []string{"informer", "informer/reconcile", "informer/internal/attempt", "informer/internal/difference", "informer/internal/script", "informer/internal/simulation", "informer/reflector", "informer/informertest", "informer/kube", "informer/scan", "internal/webpage", "ui", "bench/informer/measure"}
 
 type pkg struct {
 	ImportPath, Dir  string

@@ -17,8 +17,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/watchkeeper/watchkeeper/informer"
 	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/informer/reflector"
 )
 
 // shown returns the projection of a Pod to its labels.
@@ -177,7 +177,7 @@ func TestProjectionsRefused(t *testing.T) {
 		t.Errorf("%d %s", code, body)
 	}
 	// If the upstream denies the gateway the resource, the answer is 403: a retry is useless.
-	other.reads.cache.Remove(other.res, &informer.RefusedError{Code: 403, Message: "pods is forbidden"})
+	other.reads.cache.Remove(other.res, &reflector.RefusedError{Code: 403, Message: "pods is forbidden"})
 	if code, body := other.get("/api/v1/pods?resourceVersion=0&fields=a"); code != 403 || !strings.Contains(body, "pods is forbidden") {
 		t.Errorf("%d %s", code, body)
 	}

@@ -18,8 +18,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"k8s.io/client-go/rest"
 
-	"github.com/watchkeeper/watchkeeper/informer"
 	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/informer/reflector"
 	"github.com/watchkeeper/watchkeeper/internal/recorder"
 	"github.com/watchkeeper/watchkeeper/internal/upstream"
 	"github.com/watchkeeper/watchkeeper/internal/watchcache"
@@ -194,7 +194,7 @@ func TestWaitsForTheListBehindTheRecord(t *testing.T) {
 	gate <- struct{}{}
 	<-arrivals // the RV check before the relist, since the watch has expired
 	until(t, "a list", func() bool {
-		return g.reads.cache.All()[0].Status().Phase == informer.Listing
+		return g.reads.cache.All()[0].Status().Phase == reflector.Listing
 	})
 	open()
 	if got := <-line; !strings.HasPrefix(got, `{"type":"ADDED"`) || !strings.Contains(got, `"name":"b"`) {

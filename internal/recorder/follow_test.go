@@ -15,8 +15,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
-	"github.com/watchkeeper/watchkeeper/informer"
 	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/informer/reflector"
 	"github.com/watchkeeper/watchkeeper/internal/timeline"
 )
 
@@ -210,7 +210,7 @@ func TestReadDiverged(t *testing.T) {
 	r := &reading{t: t, h: h, tl: timeline.New(timeline.Options{})}
 	r.load(record.Seed(t.Context()))
 	r.follow()
-	record.Continuity(informer.Diverged) // as the reflector does
+	record.Continuity(reflector.Diverged) // as the reflector does
 	r.tl.Replace(list(110, pod("b", 108, "other")))
 	r.apply(kube.Modified, pod("b", 112, "2"))
 	st := g.recorded(112)

@@ -8,8 +8,8 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/watchkeeper/watchkeeper/informer"
 	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/informer/reflector"
 	"github.com/watchkeeper/watchkeeper/informer/scan"
 	"github.com/watchkeeper/watchkeeper/internal/timeline"
 	"github.com/watchkeeper/watchkeeper/internal/watchcache"
@@ -133,7 +133,7 @@ func (g *rig) read(opts timeline.Options) *reading {
 	}
 	r.follow()
 	if record != nil {
-		record.Continuity(informer.Watched)
+		record.Continuity(reflector.Watched)
 	}
 	return r
 }

@@ -17,8 +17,8 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
-	"github.com/watchkeeper/watchkeeper/informer"
 	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/informer/reflector"
 	"github.com/watchkeeper/watchkeeper/internal/history"
 	"github.com/watchkeeper/watchkeeper/internal/timeline"
 )
@@ -593,11 +593,11 @@ func TestFailureIsNoDivergence(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	r := &resourceRecorder{c: &continuity{}, ctx: ctx}
 	cancel()
-	if r.Continuity(informer.Diverged); r.c.is(diverged) {
+	if r.Continuity(reflector.Diverged); r.c.is(diverged) {
 		t.Error("after a failure, the upstream has another history")
 	}
 	r.ctx = t.Context()
-	if r.Continuity(informer.Diverged); !r.c.is(diverged) {
+	if r.Continuity(reflector.Diverged); !r.c.is(diverged) {
 		t.Error("the upstream has the same history")
 	}
 }

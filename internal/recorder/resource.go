@@ -13,8 +13,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/watchkeeper/watchkeeper/informer"
 	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/informer/reflector"
 	"github.com/watchkeeper/watchkeeper/informer/scan"
 	"github.com/watchkeeper/watchkeeper/internal/history"
 	"github.com/watchkeeper/watchkeeper/internal/timeline"
@@ -33,7 +33,7 @@ type resourceRecorder struct {
 	stop context.CancelFunc
 	// refused is why the API server does not let the resource be listed and watched; nil
 	// while it does.
-	refused atomic.Pointer[informer.RefusedError]
+	refused atomic.Pointer[reflector.RefusedError]
 }
 
 // start makes the owner of the upstream watch deliver changes until the context of
@@ -72,7 +72,7 @@ func (r *resourceRecorder) Sink(ctx context.Context) watchcache.Sink {
 }
 
 // Resume implements watchcache.Record.
-func (r *resourceRecorder) Resume(ctx context.Context) (*informer.Resume, string, error) {
+func (r *resourceRecorder) Resume(ctx context.Context) (*reflector.Resume, string, error) {
 	// A new sink looks up versions only on the disk.
 	if err := r.w.flush(); err != nil && !errors.Is(err, errDamaged) {
 		return nil, "", err
@@ -85,8 +85,8 @@ func (r *resourceRecorder) Resume(ctx context.Context) (*informer.Resume, string
 	if !r.continuable(ctx, stream) {
 		return nil, kind, nil
 	}
-	resume, err := r.resumeOf(ctx, stream, func(ctx context.Context) (*informer.Known, error) {
-		return untrimmed(stream, func() (*informer.Known, error) { return newestIn(ctx, stream) })
+	resume, err := r.resumeOf(ctx, stream, func(ctx context.Context) (*reflector.Known, error) {
+		return untrimmed(stream, func() (*reflector.Known, error) { return newestIn(ctx, stream) })
 	})
 	return resume, kind, r.w.damaged(stream, err)
 }
@@ -145,8 +145,8 @@ func (r *resourceRecorder) load(ctx context.Context, stream *history.Stream, rea
 	list, err := untrimmed(stream, func() (*scan.List, error) { return stateOf(ctx, stream, read) })
 	if err == nil {
 		newest := knownOf(list.Newest()) // now, so that the closure does not keep the list
-		var resume *informer.Resume
-		resume, err = r.resumeOf(ctx, stream, func(context.Context) (*informer.Known, error) { return newest, nil })
+		var resume *reflector.Resume
+		resume, err = r.resumeOf(ctx, stream, func(context.Context) (*reflector.Known, error) { return newest, nil })
 		if err == nil {
 			return &watchcache.Seed{List: list, Resume: *resume, Template: stream.Form().Item}
 		}
@@ -182,19 +182,19 @@ func (r *resourceRecorder) Follow(t *timeline.Timeline, epoch uint64) (run func(
 func (r *resourceRecorder) Damaged() <-chan struct{} { return r.w.loss() }
 
 // Continuity implements watchcache.Record.
-func (r *resourceRecorder) Continuity(c informer.Continuity) {
+func (r *resourceRecorder) Continuity(c reflector.Continuity) {
 	switch c {
-	case informer.Ended:
+	case reflector.Ended:
 		now := r.s.r.opts.Now()
 		r.w.silence.begin(now, now, false) // the end was heard
-	case informer.Doubtful:
+	case reflector.Doubtful:
 		r.c.doubt(true)
 		r.silent(false)
-	case informer.Watched:
+	case reflector.Watched:
 		r.heard(false)
-	case informer.Proven:
+	case reflector.Proven:
 		r.c.doubt(false)
-	case informer.Diverged:
+	case reflector.Diverged:
 		// A sink that cannot record fails, too. If it is the upstream, the next session
 		// finds out: the upstream has to prove its history.
 		if r.ctx.Err() == nil {
@@ -250,7 +250,7 @@ func (r *resourceRecorder) RequireList() { r.c.requireList() }
 // Pause implements watchcache.Record.
 func (r *resourceRecorder) Pause(err error) time.Duration {
 	r.silent(false)
-	refused, isRefused := errors.AsType[*informer.RefusedError](err)
+	refused, isRefused := errors.AsType[*reflector.RefusedError](err)
 	switch {
 	case err == nil:
 		return 0

@@ -7,8 +7,8 @@ import (
 	"context"
 	"errors"
 
-	"github.com/watchkeeper/watchkeeper/informer"
 	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/informer/reflector"
 	"github.com/watchkeeper/watchkeeper/informer/scan"
 	"github.com/watchkeeper/watchkeeper/internal/history"
 )
@@ -31,8 +31,8 @@ func untrimmed[T any](stream *history.Stream, read func() (T, error)) (T, error)
 }
 
 // resumeOf returns what a reflector needs to resume at a stream's head.
-func (r *resourceRecorder) resumeOf(ctx context.Context, st *history.Stream, newest func(context.Context) (*informer.Known, error)) (*informer.Resume, error) {
-	resume := &informer.Resume{List: listOf(st.Form(), 0)}
+func (r *resourceRecorder) resumeOf(ctx context.Context, st *history.Stream, newest func(context.Context) (*reflector.Known, error)) (*reflector.Resume, error) {
+	resume := &reflector.Resume{List: listOf(st.Form(), 0)}
 	var err error
 	if resume.AfterDelete, err = untrimmed(st, func() (bool, error) { return endsInDeletion(ctx, st) }); err != nil {
 		return nil, err
@@ -52,7 +52,7 @@ func (r *resourceRecorder) resumeOf(ctx context.Context, st *history.Stream, new
 		return nil, err
 	}
 	for _, e := range events {
-		resume.Tail = append(resume.Tail, informer.KnownOf(e.Object, e.Type == kube.Deleted))
+		resume.Tail = append(resume.Tail, reflector.KnownOf(e.Object, e.Type == kube.Deleted))
 	}
 	return resume, nil
 }
@@ -70,7 +70,7 @@ func endsInDeletion(ctx context.Context, st *history.Stream) (bool, error) {
 }
 
 // newestIn returns the live object of a stream that has the highest RV.
-func newestIn(ctx context.Context, st *history.Stream) (*informer.Known, error) {
+func newestIn(ctx context.Context, st *history.Stream) (*reflector.Known, error) {
 	var newest *scan.Object
 	for o, err := range st.List(ctx, st.Head().RV, "", "") {
 		if err == nil {
@@ -87,10 +87,10 @@ func newestIn(ctx context.Context, st *history.Stream) (*informer.Known, error) 
 }
 
 // knownOf returns what identifies an object's version, nil if there is no object.
-func knownOf(o *scan.Object) *informer.Known {
+func knownOf(o *scan.Object) *reflector.Known {
 	if o == nil {
 		return nil
 	}
-	k := informer.KnownOf(o, false)
+	k := reflector.KnownOf(o, false)
 	return &k
 }

@@ -19,7 +19,7 @@ import (
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/rest"
 
-	"github.com/watchkeeper/watchkeeper/informer"
+	"github.com/watchkeeper/watchkeeper/informer/reflector"
 	"github.com/watchkeeper/watchkeeper/internal/request"
 )
 
@@ -192,9 +192,9 @@ type agent struct {
 	base http.RoundTripper
 }
 
-var _ informer.Freshener = (*agent)(nil)
+var _ reflector.Freshener = (*agent)(nil)
 
-// Fresh implements informer.Freshener. client-go does not share a transport that has a
+// Fresh implements reflector.Freshener. client-go does not share a transport that has a
 // dialer.
 func (a *agent) Fresh() (http.RoundTripper, error) {
 	base, err := rest.TransportFor(a.up.config)

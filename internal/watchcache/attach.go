@@ -6,7 +6,7 @@ package watchcache
 import (
 	"context"
 
-	"github.com/watchkeeper/watchkeeper/informer"
+	"github.com/watchkeeper/watchkeeper/informer/reflector"
 )
 
 // attach makes the reflector feed a reader's timeline, which starts from the recorded
@@ -75,7 +75,7 @@ func (r *round) cache(reader *Resource, epoch uint64) {
 	r.unfeed()
 	sink := reader.sink()
 	r.feed.attach(sink)
-	if r.reflector.Status().Phase == informer.Watching {
+	if r.reflector.Status().Phase == reflector.Watching {
 		sink.Flush() // the watch is already open
 	}
 }

@@ -14,8 +14,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/watchkeeper/watchkeeper/informer"
 	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/informer/reflector"
 	"github.com/watchkeeper/watchkeeper/internal/timeline"
 	"github.com/watchkeeper/watchkeeper/internal/upstream"
 )
@@ -73,7 +73,7 @@ type Cache struct {
 // reason.
 type refused struct {
 	until time.Time
-	why   *informer.RefusedError
+	why   *reflector.RefusedError
 }
 
 // New returns a cache that watches nothing yet. [Cache.Run] ends what it starts.
@@ -141,7 +141,7 @@ func (c *Cache) Watched(id kube.Resource) *Resource {
 
 // Refused returns why the upstream refused the resource a short time ago, nil if it
 // did not.
-func (c *Cache) Refused(id kube.Resource) *informer.RefusedError {
+func (c *Cache) Refused(id kube.Resource) *reflector.RefusedError {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if last := c.refused[id]; time.Now().Before(last.until) {
@@ -160,7 +160,7 @@ func (c *Cache) Sizes() (watched, refused int) {
 
 // Remove removes a resource whose timeline has ended; refusal is the reason, nil if
 // the cache ended it.
-func (c *Cache) Remove(res *Resource, refusal *informer.RefusedError) {
+func (c *Cache) Remove(res *Resource, refusal *reflector.RefusedError) {
 	c.opts.Discovery.Forget(res.ID)
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -32,7 +32,7 @@ type Sink interface {
 
 // A feed passes what a reflector reads to the attached sink. Its lock is held during
 // each call of the reflector, so that another goroutine can attach another sink
-// between two calls. It implements informer.Sink.
+// between two calls. It implements reflector.Sink.
 type feed struct {
 	lock Mutex // guards what follows
 
@@ -54,21 +54,21 @@ func (f *feed) attach(to Sink) {
 	}
 }
 
-// Head implements informer.Sink.
+// Head implements reflector.Sink.
 func (f *feed) Head() uint64 {
 	f.lock.Lock()
 	defer f.lock.Unlock()
 	return f.to.Head()
 }
 
-// Holds implements informer.Sink.
+// Holds implements reflector.Sink.
 func (f *feed) Holds(key kube.Key) bool {
 	f.lock.Lock()
 	defer f.lock.Unlock()
 	return f.to.Holds(key)
 }
 
-// Begin implements informer.Sink. A sink does not need to know whether the list
+// Begin implements reflector.Sink. A sink does not need to know whether the list
 // overwrites: the versions of a list always count.
 func (f *feed) Begin(bool) {
 	f.lock.Lock()
@@ -77,7 +77,7 @@ func (f *feed) Begin(bool) {
 	f.to.Begin()
 }
 
-// Item implements informer.Sink. Replace finds out whether the list follows what the
+// Item implements reflector.Sink. Replace finds out whether the list follows what the
 // sink has.
 func (f *feed) Item(o *scan.Object) error {
 	f.lock.Lock()
@@ -86,7 +86,7 @@ func (f *feed) Item(o *scan.Object) error {
 	return nil
 }
 
-// End implements informer.Sink.
+// End implements reflector.Sink.
 func (f *feed) End(list *scan.List) (continued bool) {
 	f.lock.Lock()
 	defer f.lock.Unlock()
@@ -101,7 +101,7 @@ func (f *feed) End(list *scan.List) (continued bool) {
 	return f.to.Replace(&whole, f.trust.get() == Diverged)
 }
 
-// Apply implements informer.Sink.
+// Apply implements reflector.Sink.
 func (f *feed) Apply(typ kube.EventType, o *scan.Object) error {
 	f.lock.Lock()
 	defer f.lock.Unlock()
@@ -114,7 +114,7 @@ func (f *feed) Apply(typ kube.EventType, o *scan.Object) error {
 	return nil
 }
 
-// Bookmark implements informer.Sink.
+// Bookmark implements reflector.Sink.
 func (f *feed) Bookmark(rv uint64, o *scan.Object) {
 	f.lock.Lock()
 	defer f.lock.Unlock()
@@ -124,7 +124,7 @@ func (f *feed) Bookmark(rv uint64, o *scan.Object) {
 	f.to.Bookmark(rv, o)
 }
 
-// Flush implements informer.Sink.
+// Flush implements reflector.Sink.
 func (f *feed) Flush() {
 	f.lock.Lock()
 	defer f.lock.Unlock()

@@ -14,8 +14,8 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"github.com/watchkeeper/watchkeeper/informer"
 	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/informer/reflector"
 	"github.com/watchkeeper/watchkeeper/internal/timeline"
 )
 
@@ -44,9 +44,9 @@ func fuzzUpstream(t *testing.T, list, stream string, columns bool) {
 		return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(body)), Request: r}, nil
 	})
 	tl := timeline.New(timeline.Options{})
-	r := informer.NewReflector(informer.ReflectorOptions{
+	r := reflector.New(reflector.Objects(columns), newFeed(&timelineSink{Timeline: tl}), reflector.Options{
 		Transport: transport, URL: &url.URL{Scheme: "http", Host: "localhost", Path: "/api/v1/pods"}, Kind: "Pod",
-		Columns: columns, Sink: newFeed(&timelineSink{Timeline: tl}), Logger: slog.New(slog.DiscardHandler),
+		Logger: slog.New(slog.DiscardHandler),
 	})
 	_ = r.Run(ctx) // the reason does not matter
 

@@ -13,8 +13,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/watchkeeper/watchkeeper/informer"
 	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/informer/reflector"
 	"github.com/watchkeeper/watchkeeper/informer/scan"
 	"github.com/watchkeeper/watchkeeper/internal/request"
 	"github.com/watchkeeper/watchkeeper/internal/timeline"
@@ -61,7 +61,7 @@ type prover struct {
 	up       *upstream.Server
 	id       kube.Resource
 	timeline *timeline.Timeline
-	status   func() informer.Status // of the reflector
+	status   func() reflector.Status // of the reflector
 	// doubt tells the reflector that the upstream has another history than the timeline:
 	// its watch only appears to be open.
 	doubt func(error)
@@ -76,7 +76,7 @@ type prover struct {
 	full  upstream.FreshCall[proof]
 }
 
-func newProver(up *upstream.Server, id kube.Resource, t *timeline.Timeline, status func() informer.Status, doubt func(error), b *upstream.Background) *prover {
+func newProver(up *upstream.Server, id kube.Resource, t *timeline.Timeline, status func() reflector.Status, doubt func(error), b *upstream.Background) *prover {
 	p := &prover{up: up, id: id, timeline: t, status: status, doubt: doubt}
 	p.quick = upstream.FreshCall[uint64]{Ask: p.catchUp, Background: b, Timeout: quickTimeout, Pause: proofPause, ErrPaused: errNoProof}
 	p.full = upstream.FreshCall[proof]{Ask: p.prove, Background: b, Timeout: proofTimeout, Pause: proofPause, ErrPaused: errNoProof}
@@ -98,7 +98,7 @@ func (p *prover) fresh(ctx context.Context) (*timeline.View, error) {
 		// A list in flight may have been taken before the proof; its RV must not be
 		// below the head. A list that begins later is consistent, and not older
 		// than the proof.
-		if p.status().Phase != informer.Watching {
+		if p.status().Phase != reflector.Watching {
 			return nil, errNoProof
 		}
 		p.timeline.Advance(proven.view, proven.rv)
@@ -110,7 +110,7 @@ func (p *prover) fresh(ctx context.Context) (*timeline.View, error) {
 // certain fails while the reflector has no watch after a failure: the upstream may have
 // been restored from a backup, and then its RVs say nothing about the timeline.
 func (p *prover) certain() error {
-	if p.status().Phase == informer.Retrying {
+	if p.status().Phase == reflector.Retrying {
 		return errNoProof
 	}
 	return nil

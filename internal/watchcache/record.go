@@ -8,8 +8,8 @@ import (
 	"errors"
 	"time"
 
-	"github.com/watchkeeper/watchkeeper/informer"
 	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/informer/reflector"
 	"github.com/watchkeeper/watchkeeper/informer/scan"
 	"github.com/watchkeeper/watchkeeper/internal/timeline"
 )
@@ -22,7 +22,7 @@ type Record interface {
 	// Resume returns what a reflector that feeds the record resumes from, and the
 	// kind of the objects if it is known. With a nil result the reflector begins
 	// with a list. Resume reads from the disk.
-	Resume(context.Context) (resume *informer.Resume, kind string, err error)
+	Resume(context.Context) (resume *reflector.Resume, kind string, err error)
 	// Sink returns a sink that writes to the record. ctx is that of its reflector.
 	Sink(ctx context.Context) Sink
 	// Seed returns the recorded state, which includes everything that a sink or a
@@ -40,8 +40,8 @@ type Record interface {
 	// damaged: a reflector that feeds the record has to begin with a list.
 	Damaged() <-chan struct{}
 	// Continuity is called by the goroutine of a reflector whose sink the record is,
-	// or follows, see informer.ReflectorOptions. It does not block.
-	Continuity(informer.Continuity)
+	// or follows, see reflector.Options. It does not block.
+	Continuity(reflector.Continuity)
 	// RequireList makes the record require a list before it is continued.
 	RequireList()
 	// Pause returns how long to wait before the next reflector feeds the record,
@@ -61,7 +61,7 @@ type Seed struct {
 	// Template is a bookmark of the upstream; its RV is 0 if there was none yet.
 	Template *scan.Object
 	// Resume is what a reflector of the timeline resumes from.
-	Resume informer.Resume
+	Resume reflector.Resume
 }
 
 // load loads the state into an empty timeline.

@@ -12,8 +12,9 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/watchkeeper/watchkeeper/informer"
 	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/informer/reflector"
+	"github.com/watchkeeper/watchkeeper/informer/scan"
 	"github.com/watchkeeper/watchkeeper/internal/access"
 	"github.com/watchkeeper/watchkeeper/internal/request"
 	"github.com/watchkeeper/watchkeeper/internal/timeline"
@@ -36,7 +37,7 @@ type Resource struct {
 
 	cache     *Cache
 	watch     *watch // nil in tests, see Cache.Insert
-	reflector atomic.Pointer[informer.Reflector]
+	reflector atomic.Pointer[reflector.Reflector[*scan.Object]]
 	feed      atomic.Pointer[feed] // of the reflector
 	prover    *prover
 	served    servedState
@@ -98,7 +99,7 @@ func (res *Resource) leave() {
 
 // end ends the timeline, and the open watches with it; refused is the reason, nil if
 // the cache ended it.
-func (res *Resource) end(refused *informer.RefusedError) {
+func (res *Resource) end(refused *reflector.RefusedError) {
 	res.Timeline.Close()
 	res.cache.Remove(res, refused)
 	close(res.done)
@@ -130,11 +131,11 @@ func (res *Resource) CloseWatch() {
 func (res *Resource) OpenWatches() int64 { return res.watches.Load() }
 
 // Status returns the reflector's status.
-func (res *Resource) Status() informer.Status {
+func (res *Resource) Status() reflector.Status {
 	if r := res.reflector.Load(); r != nil {
 		return r.Status()
 	}
-	return informer.Status{Phase: informer.Starting}
+	return reflector.Status{Phase: reflector.Starting}
 }
 
 // maxIdle is after which silence the upstream is asked for a bookmark.
@@ -159,7 +160,7 @@ func (res *Resource) Heard() time.Time {
 // which Readable was derived.
 type State struct {
 	View   *timeline.View
-	Status informer.Status
+	Status reflector.Status
 	// Readable is set if reads may be served from View: it has been listed, or
 	// resumed from the record, the upstream's last answer was not a refusal, and
 	// Trust allows it.
@@ -171,7 +172,7 @@ type State struct {
 func (s State) Lists() int { return Lists(s.Status) }
 
 // Lists returns how many lists a reflector has taken.
-func Lists(s informer.Status) int {
+func Lists(s reflector.Status) int {
 	n := 0
 	for _, lists := range s.Relists {
 		n += lists
@@ -183,7 +184,7 @@ func Lists(s informer.Status) int {
 func (res *Resource) State() State {
 	trust := res.trust() // before the view, which the next list replaces
 	v, status := res.Timeline.View(), res.Status()
-	ok := v != nil && !v.Closed() && status.Phase != informer.Refused && !(res.seeded.Load() && resuming(status)) && trust.serves()
+	ok := v != nil && !v.Closed() && status.Phase != reflector.Refused && !(res.seeded.Load() && resuming(status)) && trust.serves()
 	return State{v, status, ok, trust}
 }
 
@@ -220,8 +221,8 @@ func (res *Resource) Passed() {
 // resuming reports whether the reflector has not yet resumed after the record. The
 // upstream may have gone back in time, and then the record must not be served. While
 // the upstream cannot be reached, the record is served.
-func resuming(status informer.Status) bool {
-	return status.Phase == informer.Starting || status.Phase == informer.Listing && len(status.Relists) == 0
+func resuming(status reflector.Status) bool {
+	return status.Phase == reflector.Starting || status.Phase == reflector.Listing && len(status.Relists) == 0
 }
 
 // StateFor returns the state for a read with the verb. A GET never waits; other
@@ -245,7 +246,7 @@ func (res *Resource) WaitSynced(ctx context.Context) bool {
 	if isClosed(res.Timeline.Synced()) && (!res.seeded.Load() || isClosed(res.live) && !resuming(res.Status())) {
 		return true
 	}
-	if p := res.Status().Phase; p == informer.Retrying || p == informer.Refused {
+	if p := res.Status().Phase; p == reflector.Retrying || p == reflector.Refused {
 		return false
 	}
 	ctx, cancel := context.WithTimeout(ctx, syncTimeout)

@@ -8,7 +8,8 @@ import (
 	"errors"
 	"time"
 
-	"github.com/watchkeeper/watchkeeper/informer"
+	"github.com/watchkeeper/watchkeeper/informer/reflector"
+	"github.com/watchkeeper/watchkeeper/informer/scan"
 )
 
 const (
@@ -45,7 +46,7 @@ type round struct {
 
 	feed      *feed
 	resumed   bool // the reflector begins with a watch, not with a list
-	reflector *informer.Reflector
+	reflector *reflector.Reflector[*scan.Object]
 	cancel    context.CancelFunc
 	ended     chan error // receives the result of the reflector
 
@@ -68,12 +69,10 @@ func (r *round) run(ctx context.Context) (pause time.Duration) {
 		return r.pause(err)
 	}
 	r.resumed = resume != nil
-	r.reflector = informer.NewReflector(informer.ReflectorOptions{
+	r.reflector = reflector.New(reflector.Objects(true), r.feed, reflector.Options{
 		Transport:  r.w.cache.opts.Upstream.Agent(),
 		URL:        r.w.cache.opts.Upstream.URL(r.w.id.Path(), ""),
 		Kind:       kind,
-		Columns:    true,
-		Sink:       r.feed,
 		Watchdog:   true,
 		Resume:     resume,
 		Continuity: r.continuity,
@@ -92,7 +91,7 @@ func (r *round) run(ctx context.Context) (pause time.Duration) {
 }
 
 // continuity passes on what the reflector knows about the upstream's history.
-func (r *round) continuity(c informer.Continuity) {
+func (r *round) continuity(c reflector.Continuity) {
 	if _, record, _ := r.w.needs(); record != nil {
 		record.Continuity(c)
 	}
@@ -104,7 +103,7 @@ var errStopped = errors.New("stopped")
 
 // start makes the sink that the reflector begins with, and returns what the
 // reflector resumes from.
-func (r *round) start(ctx context.Context) (resume *informer.Resume, kind string, err error) {
+func (r *round) start(ctx context.Context) (resume *reflector.Resume, kind string, err error) {
 	if r.reader == nil {
 		return r.startRecording(ctx)
 	}
@@ -142,14 +141,14 @@ func (r *round) seed(ctx, soon context.Context) *Seed {
 
 // startRecording is start without a reader. A reader that arrives meanwhile does not
 // wait for the disk.
-func (r *round) startRecording(ctx context.Context) (resume *informer.Resume, kind string, err error) {
+func (r *round) startRecording(ctx context.Context) (resume *reflector.Resume, kind string, err error) {
 	other := func() bool { return r.w.reader != nil || r.w.record != r.record }
 	err = r.w.wait(ctx, func() bool { return other() || r.record.users == 0 })
 	if reader, _, _ := r.w.needs(); err != nil || reader != nil || !r.w.use(r.record) {
 		return nil, "", errStopped
 	}
 	type result struct {
-		resume *informer.Resume
+		resume *reflector.Resume
 		kind   string
 		err    error
 	}
@@ -255,7 +254,7 @@ func (r *round) stop() {
 // pause ends the round: the reader, if there is one, ends with it. It returns how
 // long to wait before the record is fed again.
 func (r *round) pause(err error) (pause time.Duration) {
-	refused, isRefused := errors.AsType[*informer.RefusedError](err)
+	refused, isRefused := errors.AsType[*reflector.RefusedError](err)
 	if r.state == caching {
 		if isRefused {
 			r.w.log.Warn("stopped watching: the upstream refuses the resource", "code", refused.Code, "cause", refused.Message)

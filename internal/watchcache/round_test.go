@@ -19,8 +19,8 @@ import (
 
 	"k8s.io/client-go/rest"
 
-	"github.com/watchkeeper/watchkeeper/informer"
 	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/informer/reflector"
 	"github.com/watchkeeper/watchkeeper/informer/scan"
 	"github.com/watchkeeper/watchkeeper/internal/fakeapi"
 	"github.com/watchkeeper/watchkeeper/internal/request"
@@ -64,10 +64,10 @@ func (m *memoryRecord) calls() string {
 	return strings.Join(m.log, ", ")
 }
 
-func (m *memoryRecord) Resume(context.Context) (*informer.Resume, string, error) {
+func (m *memoryRecord) Resume(context.Context) (*reflector.Resume, string, error) {
 	m.note("resume")
 	if v := m.sink.View(); v != nil {
-		return &informer.Resume{List: m.list(v, nil)}, "Pod", nil
+		return &reflector.Resume{List: m.list(v, nil)}, "Pod", nil
 	}
 	return nil, "Pod", nil
 }
@@ -104,8 +104,8 @@ func (s *failingSink) Bookmark(rv uint64, o *scan.Object) {
 	}
 }
 
-func (m *memoryRecord) Continuity(c informer.Continuity) {
-	if c == informer.Diverged {
+func (m *memoryRecord) Continuity(c reflector.Continuity) {
+	if c == reflector.Diverged {
 		m.note("diverged")
 	}
 }
@@ -123,7 +123,7 @@ func (m *memoryRecord) Seed(context.Context) *Seed {
 	list := m.list(v, slices.Collect(v.All("", "")))
 	m.note("seed")
 	seed()
-	return &Seed{List: list, Template: v.BookmarkTemplate, Resume: informer.Resume{List: m.list(v, nil)}}
+	return &Seed{List: list, Template: v.BookmarkTemplate, Resume: reflector.Resume{List: m.list(v, nil)}}
 }
 
 func (m *memoryRecord) Follow(t *timeline.Timeline, epoch uint64) func() bool {

@@ -6,7 +6,7 @@ package watchcache
 import (
 	"sync/atomic"
 
-	"github.com/watchkeeper/watchkeeper/informer"
+	"github.com/watchkeeper/watchkeeper/informer/reflector"
 )
 
 // A Trust says whether the upstream's history may be another one than the sink's, as
@@ -44,13 +44,13 @@ func (a *atomicTrust) get() Trust { return Trust(a.v.Load()) }
 func (a *atomicTrust) move(from, to Trust) { a.v.CompareAndSwap(int32(from), int32(to)) }
 
 // learn takes what the reflector knows.
-func (a *atomicTrust) learn(c informer.Continuity) {
+func (a *atomicTrust) learn(c reflector.Continuity) {
 	switch c {
-	case informer.Doubtful:
+	case reflector.Doubtful:
 		a.move(Trusted, Doubtful)
-	case informer.Diverged:
+	case reflector.Diverged:
 		a.v.Store(int32(Diverged))
-	case informer.Proven:
+	case reflector.Proven:
 		a.move(Doubtful, Trusted)
 		a.move(Suspect, Trusted)
 	}

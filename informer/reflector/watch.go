@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package informer
+package reflector
 
 import (
 	"context"
@@ -35,7 +35,7 @@ const (
 
 // watch opens a watch at the sink's head, or before it if the upstream has to prove its
 // history, and follows it.
-func (r *reflector[O]) watch(ctx context.Context) error {
+func (r *Reflector[O]) watch(ctx context.Context) error {
 	r.afterList = false
 	since := r.resumeRV()
 	if r.state == stateVerify || r.state == stateProve {
@@ -69,7 +69,7 @@ func (r *reflector[O]) watch(ctx context.Context) error {
 }
 
 // watching shows that there is a watch that continues the sink's history.
-func (r *reflector[O]) watching() {
+func (r *Reflector[O]) watching() {
 	r.setPhase(Watching)
 	r.setContinuity(Watched)
 	r.sink.Flush()
@@ -79,7 +79,7 @@ func (r *reflector[O]) watching() {
 // a backup continues at lower RVs, and a watch from an RV in the future is
 // silent until the upstream reaches it. A consistent list returns the upstream's RV,
 // and whether the collection is empty.
-func (r *reflector[O]) verify(ctx context.Context) (empty bool, err error) {
+func (r *Reflector[O]) verify(ctx context.Context) (empty bool, err error) {
 	head := r.sink.Head() // before the request: it may move
 	page, err := r.page(ctx, url.Values{"limit": {"1"}})
 	if err != nil {
@@ -95,7 +95,7 @@ func (r *reflector[O]) verify(ctx context.Context) (empty bool, err error) {
 }
 
 // resumeRV returns the RV from which the next watch has to start.
-func (r *reflector[O]) resumeRV() uint64 {
+func (r *Reflector[O]) resumeRV() uint64 {
 	rv := r.sink.Head()
 	if r.afterDelete {
 		// Several deletions can share an RV (etcd leases), and the stream may
@@ -107,11 +107,11 @@ func (r *reflector[O]) resumeRV() uint64 {
 
 // follow delivers the frames of a stream to the sink. It returns nil if the
 // upstream ended it in order, and errSilent if the watchdog did.
-func (r *reflector[O]) follow(ctx context.Context, s *stream[O]) (err error) {
+func (r *Reflector[O]) follow(ctx context.Context, s *stream[O]) (err error) {
 	began := time.Now()
 	defer func() {
 		if ctx.Err() == nil {
-			r.opts.metrics.Watched(watchEnd(err), time.Since(began))
+			r.opts.Watched(watchEnd(err), time.Since(began))
 		}
 	}()
 	defer r.sink.Flush()
@@ -191,7 +191,7 @@ type stream[O any] struct {
 }
 
 // open opens a watch on the reflector's transport.
-func (r *reflector[O]) open(ctx context.Context, query url.Values) (*stream[O], error) {
+func (r *Reflector[O]) open(ctx context.Context, query url.Values) (*stream[O], error) {
 	s, err := r.openOn(ctx, r.transport, query)
 	if err == nil {
 		r.refusedSince = time.Time{}
@@ -200,7 +200,7 @@ func (r *reflector[O]) open(ctx context.Context, query url.Values) (*stream[O], 
 }
 
 // openOn opens a watch with bookmarks and a deadline. Any goroutine may call it.
-func (r *reflector[O]) openOn(ctx context.Context, transport http.RoundTripper, query url.Values) (*stream[O], error) {
+func (r *Reflector[O]) openOn(ctx context.Context, transport http.RoundTripper, query url.Values) (*stream[O], error) {
 	seconds := minWatchTimeout + rand.IntN(maxWatchTimeout-minWatchTimeout)
 	maps.Copy(query, url.Values{
 		"watch":               {"true"},
@@ -246,7 +246,7 @@ func (s *stream[O]) next() (frame[O], error) {
 
 // requestURL returns the collection's URL with its own query and the given
 // one, which has precedence.
-func (r *reflector[O]) requestURL(query url.Values) *url.URL {
+func (r *Reflector[O]) requestURL(query url.Values) *url.URL {
 	u := *r.opts.URL
 	if u.RawQuery != "" {
 		own := u.Query()
@@ -258,7 +258,7 @@ func (r *reflector[O]) requestURL(query url.Values) *url.URL {
 }
 
 // get sends a request. Any status but 200 is returned as an error.
-func (r *reflector[O]) get(ctx context.Context, transport http.RoundTripper, u *url.URL, accept string) (*http.Response, error) {
+func (r *Reflector[O]) get(ctx context.Context, transport http.RoundTripper, u *url.URL, accept string) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
 	if err != nil {
 		return nil, err

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package informer
+package reflector
 
 import (
 	"context"
@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/watchkeeper/watchkeeper/informer/internal/script"
 	"github.com/watchkeeper/watchkeeper/informer/kube"
 	"github.com/watchkeeper/watchkeeper/informer/scan"
 )
@@ -45,32 +46,32 @@ func (s *rowSink) Apply(typ kube.EventType, o *scan.Object) error {
 	return s.recordingSink.Apply(typ, o)
 }
 
-func runColumns(t *testing.T, answers ...answer) ([]string, *Reflector) {
+func runColumns(t *testing.T, answers ...script.Answer) ([]string, *Reflector[*scan.Object]) {
 	t.Helper()
-	up := &script{t: t, answers: answers}
+	up := &script.Upstream{T: t, Answers: answers}
 	u, _ := url.Parse("http://upstream/api/v1/pods")
 	sink := &rowSink{}
-	r := NewReflector(ReflectorOptions{Transport: up, URL: u, Sink: sink, Columns: true})
+	r := New(Objects(true), sink, Options{Transport: up, URL: u})
 	ctx, cancel := context.WithTimeout(t.Context(), 40*time.Minute)
 	defer cancel()
 	if err := r.Run(ctx); err != nil {
 		t.Error(err)
 	}
-	if len(up.answers) > 0 {
-		t.Errorf("%d answers were not requested", len(up.answers))
+	if len(up.Answers) > 0 {
+		t.Errorf("%d answers were not requested", len(up.Answers))
 	}
 	return sink.log, r
 }
 
 // TestColumns: each object comes with its row, and changed columns lead to a list.
 func TestColumns(t *testing.T) {
-	tables := streaming + " includeObject=Object"
+	tables := script.Streaming + " includeObject=Object"
 	synctest.Test(t, func(t *testing.T) {
-		log, r := runColumns(t, probe,
-			answer{want: tables, body: printed(`["a"]`, event("ADDED", "a", 3)+bookmark(10, true)+event("MODIFIED", "a", 11)), due: true},
-			answer{want: from(11) + " includeObject=Object", body: printed(`["a"]`, event("MODIFIED", "a", 12)), due: true},
-			answer{want: from(12), body: printed(`["b"]`, event("MODIFIED", "a", 13)), lasts: minute},
-			at(20), answer{want: tables, body: printed(`["b"]`, event("ADDED", "a", 13)+bookmark(20, true)), stall: true})
+		log, r := runColumns(t, script.Probe,
+			script.Answer{Want: tables, Body: printed(`["a"]`, script.Event("ADDED", "a", 3)+script.Bookmark(10, true)+script.Event("MODIFIED", "a", 11)), Due: true},
+			script.Answer{Want: script.From(11) + " includeObject=Object", Body: printed(`["a"]`, script.Event("MODIFIED", "a", 12)), Due: true},
+			script.Answer{Want: script.From(12), Body: printed(`["b"]`, script.Event("MODIFIED", "a", 13)), Lasts: minute},
+			script.At(20), script.Answer{Want: tables, Body: printed(`["b"]`, script.Event("ADDED", "a", 13)+script.Bookmark(20, true)), Stall: true})
 		want := []string{`columns ["a"]`, `"cells":["x"] under ["a"]`, "list 10 [ns/a@3]", "bookmark 10",
 			`"cells":["x"] under ["a"]`, "MODIFIED ns/a@11", `"cells":["x"] under ["a"]`, "MODIFIED ns/a@12",
 			`columns ["b"]`, `"cells":["x"] under ["b"]`, "list 20 [ns/a@13]", "bookmark 20"}
@@ -86,10 +87,10 @@ func TestColumns(t *testing.T) {
 // TestColumnsOfPages: objects of paged lists have rows too.
 func TestColumnsOfPages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		page := `{"kind":"Table","apiVersion":"meta.k8s.io/v1","metadata":{"resourceVersion":"10"},"columnDefinitions":["a"],"rows":[{"cells":["x"],"object":` + podJSON("a", 3) + `}]}`
-		log, _ := runColumns(t, probe, answer{want: streaming, code: 400, body: status(400)},
-			at(10), answer{want: from(10), body: printed(`["a"]`, event("MODIFIED", "a", 12)), stall: true},
-			answer{want: "limit=500 includeObject=Object", body: page})
+		page := `{"kind":"Table","apiVersion":"meta.k8s.io/v1","metadata":{"resourceVersion":"10"},"columnDefinitions":["a"],"rows":[{"cells":["x"],"object":` + script.Pod("a", 3) + `}]}`
+		log, _ := runColumns(t, script.Probe, script.Answer{Want: script.Streaming, Code: 400, Body: script.Status(400)},
+			script.At(10), script.Answer{Want: script.From(10), Body: printed(`["a"]`, script.Event("MODIFIED", "a", 12)), Stall: true},
+			script.Answer{Want: "limit=500 includeObject=Object", Body: page})
 		want := []string{`columns ["a"]`, `"cells":["x"] under ["a"]`, "list 10 [ns/a@3]", `"cells":["x"] under ["a"]`, "MODIFIED ns/a@12"}
 		if !slices.Equal(log, want) {
 			t.Errorf("%q", log)
@@ -101,17 +102,17 @@ func TestColumnsOfPages(t *testing.T) {
 func TestNoColumns(t *testing.T) {
 	want := []string{"columns ", " under ", "list 10 [ns/a@3]", "bookmark 10"}
 	synctest.Test(t, func(t *testing.T) {
-		plain := synced
-		plain.stall = true
-		if log, _ := runColumns(t, probe, plain); !slices.Equal(log, want) {
+		plain := script.Synced
+		plain.Stall = true
+		if log, _ := runColumns(t, script.Probe, plain); !slices.Equal(log, want) {
 			t.Errorf("%q", log)
 		}
 	})
 	synctest.Test(t, func(t *testing.T) {
 		bare := `{"type":"ADDED","object":{"kind":"Table","apiVersion":"meta.k8s.io/v1","metadata":{},"rows":[{"cells":["x"],"object":null}]}}` + "\n"
-		plain := synced
-		plain.stall = true
-		if log, _ := runColumns(t, probe, answer{want: streaming, body: bare}, probe, plain); !slices.Equal(log, want) {
+		plain := script.Synced
+		plain.Stall = true
+		if log, _ := runColumns(t, script.Probe, script.Answer{Want: script.Streaming, Body: bare}, script.Probe, plain); !slices.Equal(log, want) {
 			t.Errorf("%q", log)
 		}
 	})

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package informer
+package reflector
 
 import (
 	"context"
@@ -36,7 +36,7 @@ const (
 )
 
 // setContinuity reports a continuity.
-func (r *reflector[O]) setContinuity(c Continuity) {
+func (r *Reflector[O]) setContinuity(c Continuity) {
 	if r.opts.Continuity != nil {
 		r.opts.Continuity(c)
 	}
@@ -143,7 +143,7 @@ func newOverlap(from uint64) *overlap {
 }
 
 // checkOverlap compares a frame up to the list's RV with the list.
-func (r *reflector[O]) checkOverlap(o *overlap, f frame[O]) {
+func (r *Reflector[O]) checkOverlap(o *overlap, f frame[O]) {
 	if f.typ == kube.Bookmark {
 		return
 	}
@@ -172,14 +172,14 @@ func (o *overlap) end() error {
 // has to prove its history. It is for a caller whose own requests show that the upstream has
 // another history than the sink, while the watch appears to be open. Any goroutine may call
 // it.
-func (r *reflector[O]) Doubt(err error) {
+func (r *Reflector[O]) Doubt(err error) {
 	if w := r.watchdog.Load(); w != nil {
 		w.end(err)
 	}
 }
 
 // doubt makes the upstream prove its history before the next watch.
-func (r *reflector[O]) doubt() {
+func (r *Reflector[O]) doubt() {
 	if r.state = stateVerify; r.recent.known {
 		r.state = stateProve
 		r.setContinuity(Doubtful)
@@ -187,7 +187,7 @@ func (r *reflector[O]) doubt() {
 }
 
 // sameHistory ends the proof.
-func (r *reflector[O]) sameHistory() {
+func (r *Reflector[O]) sameHistory() {
 	r.state = stateWatch
 	r.setContinuity(Proven)
 }
@@ -195,7 +195,7 @@ func (r *reflector[O]) sameHistory() {
 // startProof returns the RV from which the next watch has to send the last known events
 // again. If none are known, the collection has to be empty, as it was: empty says whether
 // it is.
-func (r *reflector[O]) startProof(ctx context.Context, empty bool) (since uint64, err error) {
+func (r *Reflector[O]) startProof(ctx context.Context, empty bool) (since uint64, err error) {
 	c := &r.recent
 	if c.newestAt != nil && len(c.tail) == 0 {
 		k, err := c.newestAt(ctx)
@@ -224,7 +224,7 @@ func (r *reflector[O]) startProof(ctx context.Context, empty bool) (since uint64
 
 // checkFrame compares a frame of the watch that has to send the tail again with the
 // sink's events. isNew reports whether the sink has to receive the frame.
-func (r *reflector[O]) checkFrame(f frame[O]) (isNew bool, err error) {
+func (r *Reflector[O]) checkFrame(f frame[O]) (isNew bool, err error) {
 	c, head := r.check, r.sink.Head()
 	switch {
 	case f.rv > head || f.typ == kube.Bookmark && f.rv == head:
@@ -316,7 +316,7 @@ func KnownOf(o *scan.Object, deleted bool) Known {
 }
 
 // resume makes Run begin with a watch.
-func (r *reflector[O]) resume(from *Resume) {
+func (r *Reflector[O]) resume(from *Resume) {
 	r.collection, r.columns, r.afterDelete = from.List, from.List.Columns, from.AfterDelete
 	if head := r.sink.Head(); len(from.Tail) == 0 {
 		r.recent = recent{known: from.Newest != nil, since: head, listed: head, newestAt: from.Newest}

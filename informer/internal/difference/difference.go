@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package informer
+// Package difference shows tests how two values differ.
+package difference
 
 import (
 	"encoding/json"
@@ -9,9 +10,9 @@ import (
 	"reflect"
 )
 
-// difference shows two values that are not equal, as JSON; it returns "" if they are. An
+// Of shows two values that are not equal, as JSON; it returns "" if they are. An
 // empty slice or map equals nil.
-func difference[T any](want, got T) string {
+func Of[T any](want, got T) string {
 	a, b := reflect.ValueOf(want), reflect.ValueOf(got)
 	hasLen := a.Kind() == reflect.Slice || a.Kind() == reflect.Map
 	if reflect.DeepEqual(want, got) || hasLen && a.Len() == 0 && b.Len() == 0 {

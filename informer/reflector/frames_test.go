@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package informer
+package reflector
 
 import (
 	"encoding/binary"
@@ -12,6 +12,7 @@ import (
 	"testing"
 	"testing/iotest"
 
+	"github.com/watchkeeper/watchkeeper/informer/internal/script"
 	"github.com/watchkeeper/watchkeeper/informer/scan"
 )
 
@@ -37,9 +38,9 @@ func TestFrames(t *testing.T) {
 		want         string
 		err          error
 	}{
-		{"JSON", event("ADDED", "a", 1) + event("MODIFIED", big, 2) + event("DELETED", "b", 3), false, "ADDED 1 MODIFIED 2 DELETED 3", io.EOF},
-		{"JSON that ends in a frame", event("ADDED", "a", 1) + event("ADDED", "b", 2)[:20], false, "ADDED 1", scan.ErrSyntax},
-		{"malformed JSON", event("ADDED", "a", 1) + "oops\n", false, "ADDED 1", scan.ErrSyntax},
+		{"JSON", script.Event("ADDED", "a", 1) + script.Event("MODIFIED", big, 2) + script.Event("DELETED", "b", 3), false, "ADDED 1 MODIFIED 2 DELETED 3", io.EOF},
+		{"JSON that ends in a frame", script.Event("ADDED", "a", 1) + script.Event("ADDED", "b", 2)[:20], false, "ADDED 1", scan.ErrSyntax},
+		{"malformed JSON", script.Event("ADDED", "a", 1) + "oops\n", false, "ADDED 1", scan.ErrSyntax},
 		{"protobuf", binaryEvent("ADDED", "a", "1") + binaryEvent("MODIFIED", big, "2") + binaryEvent("DELETED", "b", "3"), true, "ADDED 1 MODIFIED 2 DELETED 3", io.EOF},
 		{"protobuf that ends in a length", binaryEvent("ADDED", "a", "1") + "\x00", true, "ADDED 1", io.ErrUnexpectedEOF},
 		{"protobuf that ends after a length", binaryEvent("ADDED", "a", "1") + "\x00\x00\x00\x09", true, "ADDED 1", io.ErrUnexpectedEOF},
@@ -65,7 +66,7 @@ func TestFrames(t *testing.T) {
 // TestWaiting: a frame is waiting once all of it has been received.
 func TestWaiting(t *testing.T) {
 	for _, protobuf := range []bool{false, true} {
-		first, second := event("ADDED", "a", 1), event("ADDED", "b", 2)
+		first, second := script.Event("ADDED", "a", 1), script.Event("ADDED", "b", 2)
 		if protobuf {
 			first, second = binaryEvent("ADDED", "a", "1"), binaryEvent("ADDED", "b", "2")
 		}

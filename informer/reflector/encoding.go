@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package informer
+package reflector
 
 import (
 	"bufio"
@@ -21,9 +21,9 @@ const (
 	acceptTable    = "application/json;as=Table;g=meta.k8s.io;v=v1,application/json"
 )
 
-// An encoding reads the lists and watch streams of one media type. O is how it
-// represents an object to the sink.
-type encoding[O any] interface {
+// An Encoding reads the lists and watch streams of one media type. O is how it
+// represents an object to the sink. Make it with [Items] or [Objects].
+type Encoding[O any] interface {
 	// accept returns the Accept header, and sets the query parameters that the
 	// encoding requires.
 	accept(query url.Values) string
@@ -42,9 +42,20 @@ type encoding[O any] interface {
 	known(o O, deleted bool) Known
 }
 
-// An itemEncoding is JSON or protobuf for a sink that copies objects: an object is
-// valid only during the call. Lists are read object by object, so that a list is
-// never in memory as a whole.
+// Items returns the encoding of JSON or protobuf for a sink that copies objects, whole ones
+// or their metadata: an object is valid only during the call. Lists are read object by
+// object, so that a list is never in memory as a whole.
+func Items(protobuf, metadataOnly bool) Encoding[*scan.Item] {
+	return itemEncoding{protobuf, metadataOnly}
+}
+
+// Objects returns the encoding of JSON for a sink that keeps objects as they are. Lists are
+// read as a whole. With tables, the upstream is asked for Tables (as=Table,
+// includeObject=Object), so that each object comes with its row. An upstream that does not
+// implement Tables sends plain objects.
+func Objects(tables bool) Encoding[*scan.Object] { return &objectEncoding{tables: tables} }
+
+// An itemEncoding is that of [Items].
 type itemEncoding struct {
 	protobuf bool
 	metadata bool // only that of objects is requested
@@ -69,14 +80,8 @@ func (itemEncoding) dropTables() bool { return false }
 func (itemEncoding) rv(it *scan.Item) uint64 { return it.RV }
 
 func (itemEncoding) known(it *scan.Item, deleted bool) Known {
-	id, n := itemID(it)
+	id, n := it.ID()
 	return Known{kube.Key(id[:n]), id[n:], it.RV, deleted, it.Sum()}
-}
-
-// itemID returns a copy of an item's key and UID, and the length of the key.
-func itemID(it *scan.Item) (id string, keyLen int) {
-	b := it.AppendKey(make([]byte, 0, len(it.Namespace)+1+len(it.Name)+len(it.UID)))
-	return string(append(b, it.UID...)), len(b)
 }
 
 func (e itemEncoding) list(body io.Reader, like *scan.List, item func(*scan.Item) error) (*scan.List, error) {
@@ -112,10 +117,8 @@ func (e itemEncoding) watch(body io.Reader, _ bool) frames[*scan.Item] {
 	return &jsonFrames{lineReader: l}
 }
 
-// An objectEncoding is JSON for a sink that keeps objects as they are, with
-// their Table rows if that is configured. Lists are read as a whole.
+// An objectEncoding is that of [Objects].
 type objectEncoding struct {
-	kind    string // of the objects; "" derives it from that of the list
 	tables  bool
 	columns string // of the last list, or stream, that had any
 }
@@ -138,8 +141,8 @@ func (e *objectEncoding) rv(o *scan.Object) uint64 { return o.RV }
 
 func (e *objectEncoding) known(o *scan.Object, deleted bool) Known { return KnownOf(o, deleted) }
 
-func (e *objectEncoding) list(body io.Reader, _ *scan.List, item func(*scan.Object) error) (*scan.List, error) {
-	list, err := readPage(body, e.kind)
+func (e *objectEncoding) list(body io.Reader, like *scan.List, item func(*scan.Object) error) (*scan.List, error) {
+	list, err := readPage(body, like.ItemKind)
 	if err != nil {
 		return nil, err
 	}

@@ -1,13 +1,12 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package informer
+package reflector
 
 import (
 	"context"
 	"errors"
 	"log/slog"
-	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/url"
@@ -15,17 +14,15 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/watchkeeper/watchkeeper/informer/internal/attempt"
 	"github.com/watchkeeper/watchkeeper/informer/kube"
 	"github.com/watchkeeper/watchkeeper/informer/scan"
 )
 
-// A Sink receives what a [Reflector] reads from the API server. The package
-// documentation lists what a reflector promises to its sink.
-type Sink = sink[*scan.Object]
-
-// A sink is a [Sink] for any representation of objects: O is the reflector's
-// encoding of one.
-type sink[O any] interface {
+// A Sink receives what a [Reflector] reads from the API server. O is how the reflector's
+// [Encoding] represents an object. The package documentation lists what a reflector
+// promises to its sink.
+type Sink[O any] interface {
 	// Head returns the RV to resume from; 0 before the first list.
 	Head() uint64
 	// Holds reports whether the sink has an object, as of the head.
@@ -54,8 +51,8 @@ type sink[O any] interface {
 	Flush()
 }
 
-// ReflectorOptions configure a [Reflector].
-type ReflectorOptions struct {
+// Options configure a [Reflector].
+type Options struct {
 	// Transport reaches the API server and authenticates. Required.
 	Transport http.RoundTripper
 	// URL is that of the collection. Its query is added to every request.
@@ -64,12 +61,6 @@ type ReflectorOptions struct {
 	// Kind is the kind of the objects, as discovery reports it. The default is
 	// the kind of the lists without the suffix "List".
 	Kind string
-	// Columns asks the upstream for Tables (as=Table, includeObject=Object),
-	// so that each object comes with its row. An upstream that does not
-	// implement Tables sends plain objects.
-	Columns bool
-	// Sink receives lists and events. Required.
-	Sink Sink
 	// Logger gets state changes and failures. The default discards them.
 	Logger *slog.Logger
 	// EndBookmarkTimeout is how long a streaming list (KEP-3157) may be silent
@@ -92,19 +83,24 @@ type ReflectorOptions struct {
 	// whether the upstream continues the sink's history, when that is settled,
 	// and when a watch is open or has ended in order. It may be nil.
 	Continuity func(Continuity)
-
-	onFailure func(verb string, err error) // called for each failed list or watch; may be nil
-	metrics   Metrics
+	// Failed is called for each failed list or watch, with its verb. It may be nil, as
+	// may Listed and Watched.
+	Failed func(verb string, err error)
+	// Listed is called after each full list, with its reason as in [Status].Relists, the
+	// number of its objects and how long it took.
+	Listed func(reason string, objects int, took time.Duration)
+	// Watched is called for each watch that ended, unless the program ended it, with the
+	// reason and how long the watch lasted: "ended", "cut", "silent", or one of those of
+	// Listed.
+	Watched func(end string, lasted time.Duration)
 }
 
-// A Reflector keeps a sink up to date with one collection. Make it with
-// [NewReflector] and call Run once.
-type Reflector = reflector[*scan.Object]
-
-type reflector[O any] struct {
-	opts     ReflectorOptions // without the sink
-	encoding encoding[O]
-	sink     sink[O]
+// A Reflector keeps a sink up to date with one collection. Make it with [New] and call
+// Run once.
+type Reflector[O any] struct {
+	opts     Options
+	encoding Encoding[O]
+	sink     Sink[O]
 	log      *slog.Logger
 
 	mu       sync.Mutex // guards status
@@ -123,7 +119,7 @@ type reflector[O any] struct {
 	columns    string     // of the last list
 	items      int        // of the current list, so far
 	listBegan  time.Time
-	overwrite  bool     // of the current list, see sink.Begin
+	overwrite  bool     // of the current list, see Sink.Begin
 	overlap    *overlap // of the current list; nil if no watch was opened before it
 
 	noStreamingList bool          // the upstream does not serve them
@@ -175,7 +171,7 @@ const (
 	stateProve
 )
 
-// Reasons of full lists, as [Status].Relists and [Metrics] report them.
+// Reasons of full lists, as [Status].Relists reports them.
 const (
 	relistInitial   = "initial"   // the first list
 	relistExpired   = "expired"   // the upstream has compacted the events after the head
@@ -201,12 +197,8 @@ const (
 	defaultRefusalGrace       = 30 * time.Second
 )
 
-// NewReflector returns a reflector. It sends no request before Run.
-func NewReflector(opts ReflectorOptions) *Reflector {
-	return newReflector(opts, &objectEncoding{kind: opts.Kind, tables: opts.Columns}, opts.Sink)
-}
-
-func newReflector[O any](opts ReflectorOptions, e encoding[O], s sink[O]) *reflector[O] {
+// New returns a reflector. It sends no request before Run.
+func New[O any](e Encoding[O], s Sink[O], opts Options) *Reflector[O] {
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -216,8 +208,16 @@ func newReflector[O any](opts ReflectorOptions, e encoding[O], s sink[O]) *refle
 	if opts.RefusalGrace <= 0 {
 		opts.RefusalGrace = defaultRefusalGrace
 	}
-	opts.metrics = opts.metrics.complete()
-	return &reflector[O]{
+	if opts.Failed == nil {
+		opts.Failed = func(string, error) {}
+	}
+	if opts.Listed == nil {
+		opts.Listed = func(string, int, time.Duration) {}
+	}
+	if opts.Watched == nil {
+		opts.Watched = func(string, time.Duration) {}
+	}
+	return &Reflector[O]{
 		opts: opts, encoding: e, sink: s, transport: opts.Transport, log: opts.Logger,
 		state: stateList, reason: relistInitial,
 		status: Status{Phase: Starting, Relists: map[string]int{}},
@@ -228,13 +228,13 @@ func newReflector[O any](opts ReflectorOptions, e encoding[O], s sink[O]) *refle
 // upstream refuses the collection, and then returns a [*RefusedError]: at once
 // before the first list, after RefusalGrace later. All other failures are
 // logged and retried with backoff, not before the upstream's Retry-After.
-func (r *reflector[O]) Run(ctx context.Context) error {
+func (r *Reflector[O]) Run(ctx context.Context) error {
 	defer r.setPhase(Stopped)
 	defer func() { discard(r.transport) }()
 	if from := r.opts.Resume; from != nil && from.List != nil && r.sink.Head() != 0 {
 		r.resume(from)
 	}
-	var wait backoff
+	failures := 0 // in a row
 	for {
 		began, head := time.Now(), r.sink.Head()
 		var err error
@@ -256,7 +256,7 @@ func (r *reflector[O]) Run(ctx context.Context) error {
 		} else {
 			r.expired = 0
 			if r.sink.Head() != head || lasted > healthyStream {
-				wait.reset()
+				failures = 0
 			}
 		}
 		if again := r.transition(err, lasted); again {
@@ -270,7 +270,8 @@ func (r *reflector[O]) Run(ctx context.Context) error {
 			return err
 		}
 		r.fail(verb, err)
-		pause := wait.next()
+		failures++
+		pause := attempt.Backoff(failures, MinBackoff, MaxBackoff)
 		if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "dial" {
 			pause = min(pause, maxDialPause)
 		}
@@ -278,7 +279,7 @@ func (r *reflector[O]) Run(ctx context.Context) error {
 			pause = max(after.wait, pause)
 		}
 		level := slog.LevelInfo
-		if wait.n > 2 {
+		if failures > 2 {
 			level = slog.LevelDebug // three lines are enough for an outage
 		}
 		r.log.Log(ctx, level, "watch interrupted", "rv", r.sink.Head(), "retry_in", pause.Round(time.Millisecond), "cause", err)
@@ -293,7 +294,7 @@ func (r *reflector[O]) Run(ctx context.Context) error {
 // transition sets the state of the next round after one that lasted for a time
 // and ended with err, nil if the upstream ended the stream in order. again
 // reports whether the next round begins at once, without backoff.
-func (r *reflector[O]) transition(err error, lasted time.Duration) (again bool) {
+func (r *Reflector[O]) transition(err error, lasted time.Duration) (again bool) {
 	was := r.state
 	if err == nil {
 		r.setContinuity(Ended)
@@ -356,12 +357,12 @@ func (r *reflector[O]) transition(err error, lasted time.Duration) (again bool) 
 }
 
 // relist makes the next round take a full list.
-func (r *reflector[O]) relist(reason string) {
+func (r *Reflector[O]) relist(reason string) {
 	r.state, r.reason = stateList, reason
 }
 
 // isFinal reports whether a refusal ends Run.
-func (r *reflector[O]) isFinal(refused *RefusedError) bool {
+func (r *Reflector[O]) isFinal(refused *RefusedError) bool {
 	if r.refusedSince.IsZero() {
 		r.refusedSince = time.Now()
 	}
@@ -370,20 +371,9 @@ func (r *reflector[O]) isFinal(refused *RefusedError) bool {
 }
 
 const (
-	minBackoff = 200 * time.Millisecond
-	// maxBackoff is lower than client-go's 30 s: a gateway has one connection
-	// per resource, and all its clients depend on it.
-	maxBackoff = 8 * time.Second
+	// MinBackoff is the first pause after a failure.
+	MinBackoff = 200 * time.Millisecond
+	// MaxBackoff is the longest one. It is lower than client-go's 30 s: a gateway has one
+	// connection per resource, and all its clients depend on it.
+	MaxBackoff = 8 * time.Second
 )
-
-// A backoff doubles from minBackoff to maxBackoff. Half of each pause is
-// random, so that reflectors that failed together do not return together.
-type backoff struct{ n int }
-
-func (b *backoff) next() time.Duration {
-	d := min(minBackoff<<min(b.n, 10), maxBackoff)
-	b.n++
-	return d/2 + rand.N(d/2+1)
-}
-
-func (b *backoff) reset() { b.n = 0 }

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package informer
+package reflector
 
 import (
 	"context"
@@ -31,7 +31,7 @@ const (
 // answered, the watchdog closes both, and the reflector's next watch uses the new
 // connection. A false alarm costs a few requests and loses no event.
 type watchdog[O any] struct {
-	r      *reflector[O]
+	r      *Reflector[O]
 	stream *stream[O]
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -53,8 +53,8 @@ type watchdog[O any] struct {
 }
 
 // startWatchdog watches over s until stop is called. It does nothing by itself unless
-// [ReflectorOptions].Watchdog is set.
-func (r *reflector[O]) startWatchdog(ctx context.Context, s *stream[O]) *watchdog[O] {
+// [Options].Watchdog is set.
+func (r *Reflector[O]) startWatchdog(ctx context.Context, s *stream[O]) *watchdog[O] {
 	w := &watchdog[O]{r: r, stream: s, lastFrame: time.Now(), resumeRV: r.resumeRV(), bookmarkGap: r.bookmarkGap}
 	w.ctx, w.cancel = context.WithCancel(ctx)
 	return w

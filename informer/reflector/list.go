@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package informer
+package reflector
 
 import (
 	"context"
@@ -24,7 +24,7 @@ const (
 
 // list delivers the whole collection to the sink and then follows the watch
 // until that ends.
-func (r *reflector[O]) list(ctx context.Context) error {
+func (r *Reflector[O]) list(ctx context.Context) error {
 	r.setPhase(Listing)
 	// A page of one object has the kind and form of the collection's lists. A
 	// streaming list of an empty collection has neither.
@@ -89,14 +89,14 @@ func (r *reflector[O]) list(ctx context.Context) error {
 
 // sameCollection fails if page is of another collection than the last one, as
 // after a CustomResourceDefinition was replaced.
-func (r *reflector[O]) sameCollection(page *scan.List) error {
+func (r *Reflector[O]) sameCollection(page *scan.List) error {
 	if k := r.collection; k != nil && (k.Kind != page.Kind || k.ItemKind != page.ItemKind || k.Typed != page.Typed) {
 		return &RefusedError{http.StatusNotFound, fmt.Sprintf("%s has become %s", k.Kind, page.Kind)}
 	}
 	return nil
 }
 
-func (r *reflector[O]) beginList() {
+func (r *Reflector[O]) beginList() {
 	r.items, r.listBegan = 0, time.Now()
 	r.recent = recent{}
 	if r.overlap != nil {
@@ -106,7 +106,7 @@ func (r *reflector[O]) beginList() {
 }
 
 // item delivers an object of the list to the sink.
-func (r *reflector[O]) item(o O) error {
+func (r *Reflector[O]) item(o O) error {
 	r.items++
 	if err := r.sink.Item(o); err != nil {
 		return fmt.Errorf("%w: %w", errDiverged, err)
@@ -122,7 +122,7 @@ func (r *reflector[O]) item(o O) error {
 }
 
 // listed completes the sink's list.
-func (r *reflector[O]) listed(list *scan.List) {
+func (r *Reflector[O]) listed(list *scan.List) {
 	r.countRelist(r.reason)
 	r.columns = list.Columns
 	r.recent.end(list.RV)
@@ -132,7 +132,7 @@ func (r *reflector[O]) listed(list *scan.List) {
 	} else {
 		r.log.Info("synced again after a relist", "from", head, "rv", list.RV, "objects", r.items)
 	}
-	r.opts.metrics.Listed(r.reason, r.items, time.Since(r.listBegan))
+	r.opts.Listed(r.reason, r.items, time.Since(r.listBegan))
 	r.state = stateWatch
 	r.afterList, r.afterDelete, r.malformed, r.failedLists = true, false, 0, 0
 	r.setPhase(Watching)
@@ -141,7 +141,7 @@ func (r *reflector[O]) listed(list *scan.List) {
 
 // streamList takes a streaming list (KEP-3157), which is a consistent list as
 // ADDED events up to a bookmark, and follows the watch that continues it.
-func (r *reflector[O]) streamList(ctx context.Context) error {
+func (r *Reflector[O]) streamList(ctx context.Context) error {
 	s, err := r.open(ctx, url.Values{
 		"sendInitialEvents":    {"true"},
 		"resourceVersionMatch": {"NotOlderThan"},
@@ -192,7 +192,7 @@ func (r *reflector[O]) streamList(ctx context.Context) error {
 
 // pagedList takes a consistent LIST in pages and returns the metadata of the
 // first page.
-func (r *reflector[O]) pagedList(ctx context.Context) (*scan.List, error) {
+func (r *Reflector[O]) pagedList(ctx context.Context) (*scan.List, error) {
 	r.beginList()
 	list, err := r.itemsPage(ctx, url.Values{"limit": {pageSize}})
 	if err != nil {
@@ -217,7 +217,7 @@ func (r *reflector[O]) pagedList(ctx context.Context) (*scan.List, error) {
 
 // itemsPage requests a page in the reflector's encoding, delivers its objects
 // to the sink as they are read and returns the page's metadata.
-func (r *reflector[O]) itemsPage(ctx context.Context, query url.Values) (list *scan.List, err error) {
+func (r *Reflector[O]) itemsPage(ctx context.Context, query url.Values) (list *scan.List, err error) {
 	accept := r.encoding.accept(query) // completes the query
 	err = r.request(ctx, r.requestURL(query), accept, func(body io.Reader) error {
 		list, err = r.encoding.list(body, r.collection, r.item)
@@ -233,7 +233,7 @@ func (r *reflector[O]) itemsPage(ctx context.Context, query url.Values) (list *s
 }
 
 // page requests a page in plain JSON.
-func (r *reflector[O]) page(ctx context.Context, query url.Values) (list *scan.List, err error) {
+func (r *Reflector[O]) page(ctx context.Context, query url.Values) (list *scan.List, err error) {
 	err = r.request(ctx, r.requestURL(query), acceptJSON, func(body io.Reader) error {
 		list, err = readPage(body, r.opts.Kind)
 		return err
@@ -242,7 +242,7 @@ func (r *reflector[O]) page(ctx context.Context, query url.Values) (list *scan.L
 }
 
 // request gets u and calls read with the body.
-func (r *reflector[O]) request(ctx context.Context, u *url.URL, accept string, read func(io.Reader) error) error {
+func (r *Reflector[O]) request(ctx context.Context, u *url.URL, accept string, read func(io.Reader) error) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	resp, err := r.get(ctx, r.transport, u, accept)

@@ -1,0 +1,112 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package reflector
+
+import (
+	"errors"
+	"maps"
+	"time"
+)
+
+// A Phase is the current activity of a reflector.
+type Phase string
+
+// The phases.
+const (
+	Starting Phase = "starting" // no list or watch yet
+	Listing  Phase = "listing"  // taking a full list
+	Watching Phase = "watching" // following a watch
+	Retrying Phase = "retrying" // after a failure, until a list or watch is open
+	Refused  Phase = "refused"  // the API server refuses the collection
+	Stopped  Phase = "stopped"  // Run has returned
+)
+
+// A Status describes a reflector at one moment.
+type Status struct {
+	Phase Phase
+	// LastContact is when the API server last sent anything.
+	LastContact time.Time
+	// LastError is the last failure; nil once a watch is open again.
+	LastError error
+	// Warnings are the Warning headers of the last response, with which API
+	// servers announce deprecated versions.
+	Warnings []string
+	// Bytes is the number of bytes received.
+	Bytes int64
+	// Relists counts full lists by reason: "initial", "expired", "diverged",
+	// "malformed", "schema". Do not modify it.
+	Relists map[string]int
+}
+
+// Status returns the reflector's status. Any goroutine may call it at any time,
+// as often as for every request of a server: it allocates nothing.
+func (r *Reflector[O]) Status() Status {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.status
+}
+
+func (r *Reflector[O]) setPhase(p Phase) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.status.Phase = p
+	if p == Watching {
+		r.status.LastError = nil
+	}
+}
+
+// contact records that the upstream sent n bytes.
+func (r *Reflector[O]) contact(n int) {
+	now := time.Now()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.status.LastContact = now
+	r.status.Bytes += int64(n)
+}
+
+func (r *Reflector[O]) setWarnings(w []string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.status.Warnings = w
+}
+
+func (r *Reflector[O]) countRelist(reason string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	relists := maps.Clone(r.status.Relists) // callers of Status share the old one
+	relists[reason]++
+	r.status.Relists = relists
+}
+
+// fail records and reports a failure.
+func (r *Reflector[O]) fail(verb string, err error) {
+	defer r.opts.Failed(verb, err)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.status.LastError = err
+	r.status.Phase = Retrying
+	if isRefusal(err) {
+		r.status.Phase = Refused
+	}
+}
+
+// watchEnd returns the reason that [Options].Watched gets for a watch that
+// ended with err.
+func watchEnd(err error) string {
+	switch {
+	case err == nil:
+		return "ended"
+	case errors.Is(err, errExpired):
+		return relistExpired
+	case errors.Is(err, errDiverged):
+		return relistDiverged
+	case errors.Is(err, errColumnsChanged):
+		return relistSchema
+	case errors.Is(err, errSilent):
+		return "silent"
+	case isMalformed(err):
+		return relistMalformed
+	}
+	return "cut"
+}

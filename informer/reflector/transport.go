@@ -1,0 +1,40 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package reflector
+
+import "net/http"
+
+// A Freshener is a transport that can open connections of its own.
+type Freshener interface {
+	http.RoundTripper
+	// Fresh returns a transport to the same API server that shares no
+	// connection with this one. Any goroutine may call it.
+	Fresh() (http.RoundTripper, error)
+}
+
+// freshTransport returns a transport that shares no connection with t if that
+// is possible, else t.
+func freshTransport(t http.RoundTripper) (http.RoundTripper, error) {
+	switch t := t.(type) {
+	case Freshener:
+		fresh, err := t.Fresh()
+		return &ownTransport{fresh}, err
+	case *http.Transport:
+		return &ownTransport{t.Clone()}, nil
+	}
+	return t, nil
+}
+
+// An ownTransport is a transport that only one reflector uses.
+type ownTransport struct{ http.RoundTripper }
+
+// discard closes the idle connections of a transport that a reflector no longer uses,
+// unless it is the caller's.
+func discard(t http.RoundTripper) {
+	if own, ok := t.(*ownTransport); ok {
+		if c, ok := own.RoundTripper.(interface{ CloseIdleConnections() }); ok {
+			c.CloseIdleConnections()
+		}
+	}
+}
