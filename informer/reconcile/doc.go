@@ -61,7 +61,8 @@
 // of a later run are the differences to the copy, so that only these lead to calls.
 //
 // To be ready when a replica becomes the leader, run a Group of the informers alone, and
-// [Controller.Run] as long as the replica leads.
+// [Controller.Run] as long as the replica leads, as the example examples/leader in the
+// repository does.
 //
 // # Memory
 //

@@ -60,6 +60,7 @@ var imports = map[string][]string{
 	"informer/clientgo":      {"informer", "informer/clientgo/kubeconfig", "informer/clientgo/typed"},
 	"informer/informertest":  {},
 	"informer/zstd":          {},
+	"examples/leader":        {"informer", "informer/clientgo/kubeconfig", "informer/reconcile"},
 	"examples/metrics":       {"informer"},
 	"examples/widget":        {"informer", "informer/clientgo/kubeconfig", "informer/reconcile"},
 	"internal/clustertest":   {"internal/freeport"},
