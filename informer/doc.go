@@ -46,7 +46,8 @@
 //     reached, [Informer.WaitSynced] returns the reason; it does not wait forever.
 //   - I7 Lifecycle. When [Informer.Run] returns, every goroutine that it started
 //     has ended. It may be called again any number of times: the copy is kept,
-//     and handlers receive the difference.
+//     and handlers receive the difference. The channel that stop of [Informer.Handle]
+//     and [Reconcile] returns is closed when the last call has returned.
 //   - I8 Late subscribers. A subscriber receives the existing objects first, as
 //     Added marked Initial, then Synced, then changes, whenever it subscribes.
 //   - I9 Time. An older version of an object never replaces a newer one, unless

@@ -107,10 +107,13 @@ type Handler[T any] struct {
 }
 
 // Handle subscribes a handler. Its functions receive what Events yields, one call at a
-// time, while the informer runs; a later run continues where the last one ended. After
-// stop has returned, no further call begins, but the last one may not have returned:
-// Run waits for it.
-func (i *Informer[T]) Handle(h Handler[T]) (stop func()) {
+// time, while the informer runs; a later run continues where the last one ended.
+//
+// stop ends the subscription without waiting, so that a function of the handler may
+// call it. done is closed when the last call has returned: at once if the informer
+// does not run. So "<-stop()" waits for that, as Run does; within a call of the
+// handler it would wait forever. stop may be called again, and returns the same channel.
+func (i *Informer[T]) Handle(h Handler[T]) (stop func() (done <-chan struct{})) {
 	s := i.subscribeTransient(allRuns, h.Transient != nil)
 	stopTask := i.addTask(&task{do: func(ctx context.Context) {
 		for {
@@ -121,9 +124,9 @@ func (i *Informer[T]) Handle(h Handler[T]) (stop func()) {
 			h.call(&e)
 		}
 	}})
-	return func() {
-		stopTask()
-		i.unsubscribe(s)
+	return func() <-chan struct{} {
+		defer i.unsubscribe(s)
+		return stopTask()
 	}
 }
 

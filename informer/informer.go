@@ -107,7 +107,8 @@ func (r *activeRun) isActive() bool {
 type task struct {
 	do     func(ctx context.Context)
 	queued func() int         // events waiting in it; nil if there is no queue
-	cancel context.CancelFunc // ends it in the current run; nil if there is none
+	cancel context.CancelFunc // ends it in the current run; nil if it does not run
+	done   chan struct{}      // closed when it is no longer in tasks and does not run
 }
 
 // New returns an informer of a collection. It sends no request and starts no
@@ -227,9 +228,6 @@ func (i *Informer[T]) end(r *activeRun) {
 		r.err = err
 	}
 	r.cancel(nil)
-	for t := range i.tasks {
-		t.cancel = nil
-	}
 	close(r.ended)
 	for s := range i.events.subs {
 		s.signal()
@@ -258,25 +256,41 @@ func (i *Informer[T]) startLocked(t *task) {
 	ctx, cancel := context.WithCancel(r.ctx)
 	t.cancel = cancel
 	r.goroutines.Go(func() {
-		defer cancel()
+		defer i.ended(t)
 		t.do(ctx)
 	})
 }
 
-// addTask adds a task to the current run and all later ones, until stop is
-// called. stop does not wait for the task.
-func (i *Informer[T]) addTask(t *task) (stop func()) {
+// ended is called when a task has ended in a run.
+func (i *Informer[T]) ended(t *task) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
+	t.cancel()
+	if t.cancel = nil; !i.tasks[t] {
+		close(t.done)
+	}
+}
+
+// addTask adds a task to the current run and all later ones, until stop is
+// called. stop does not wait for the task; done is closed when it has ended.
+func (i *Informer[T]) addTask(t *task) (stop func() (done <-chan struct{})) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	t.done = make(chan struct{})
 	i.tasks[t] = true
 	i.startLocked(t)
-	return func() {
+	return func() <-chan struct{} {
 		i.mu.Lock()
 		defer i.mu.Unlock()
-		delete(i.tasks, t)
-		if t.cancel != nil {
+		switch {
+		case !i.tasks[t]: // stopped before
+		case t.cancel != nil:
 			t.cancel()
+		default:
+			close(t.done)
 		}
+		delete(i.tasks, t)
+		return t.done
 	}
 }
 

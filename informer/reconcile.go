@@ -60,10 +60,14 @@ const (
 // other. If f returns an error, the event is retried, and its queue waits for
 // it; other queues continue. Failures go to the informer's Logger. An event is done
 // when f has returned nil or DeadLetter has returned. An event that is being handled
-// when the informer stops is handled again in the next run. stop does not wait for
-// calls of f: Run does. A call of runtime.Goexit in f is a failure, and ends one of
-// the workers. Reconcile panics if f is nil.
-func Reconcile[T any](i *Informer[T], opts ReconcileOptions[T], f func(context.Context, Event[T]) error) (stop func()) {
+// when the informer stops is handled again in the next run. A call of runtime.Goexit
+// in f is a failure, and ends one of the workers. Reconcile panics if f is nil.
+//
+// stop ends the contexts of the calls and does not wait, so that f may call it. done
+// is closed when the last call of f or DeadLetter has returned: at once if the informer
+// does not run. After "<-stop()", another Reconcile cannot overlap this one; within a
+// call of f it would wait forever. stop may be called again, and returns the same channel.
+func Reconcile[T any](i *Informer[T], opts ReconcileOptions[T], f func(context.Context, Event[T]) error) (stop func() (done <-chan struct{})) {
 	if f == nil {
 		panic("informer: Reconcile needs a function")
 	}
@@ -90,11 +94,11 @@ type reconciler[T any] struct {
 	total  int         // items in all queues
 }
 
-func (r *reconciler[T]) start() (stop func()) {
+func (r *reconciler[T]) start() (stop func() (done <-chan struct{})) {
 	stopTask := r.of.addTask(&task{do: r.run, queued: r.queued})
-	return func() {
-		stopTask()
-		r.of.unsubscribe(r.sub)
+	return func() <-chan struct{} {
+		defer r.of.unsubscribe(r.sub)
+		return stopTask()
 	}
 }
 

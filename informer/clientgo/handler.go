@@ -22,7 +22,7 @@ type registration[T runtime.Object] struct {
 	of      *Informer[T]
 	handler cache.ResourceEventHandler
 	period  time.Duration // of resyncs; 0 for none
-	stop    func()
+	stop    func()        // does not wait: the handler may remove itself
 	removed chan struct{} // closed by stop
 
 	mu    sync.Mutex                       // held while the handler is called
@@ -97,7 +97,7 @@ func (r *registration[T]) dispatch(e informer.Event[T]) {
 		}
 	}
 	o, ok := object(e.Ref())
-	if !ok {
+	if !ok || r.isRemoved() { // perhaps while a resync was in progress
 		return
 	}
 	switch {
@@ -113,6 +113,15 @@ func (r *registration[T]) dispatch(e informer.Event[T]) {
 		r.handler.OnDelete(cache.DeletedFinalStateUnknown{Key: e.Key.String(), Obj: o})
 	default:
 		r.handler.OnDelete(o)
+	}
+}
+
+func (r *registration[T]) isRemoved() bool {
+	select {
+	case <-r.removed:
+		return true
+	default:
+		return false
 	}
 }
 
@@ -153,12 +162,8 @@ func (r *registration[T]) resync(ctx context.Context) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, ref := range r.known {
-		select {
-		case <-ctx.Done():
+		if ctx.Err() != nil || r.isRemoved() {
 			return
-		case <-r.removed:
-			return
-		default:
 		}
 		if o, ok := object(ref); ok {
 			r.handler.OnUpdate(o, o)

@@ -182,6 +182,32 @@ func TestOwnRemoval(t *testing.T) {
 	})
 }
 
+// TestRemovedMeanwhile: an event that waited for a resync is not passed to a handler that
+// was removed during it.
+func TestRemovedMeanwhile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		u := newUpstream(t)
+		u.put("ns/a", "red")
+		a := newTestInformer(u, nil)
+		stop := run(t, a)
+		settle()
+		d := &diary{}
+		handle, err := a.AddEventHandler(d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		settle()
+		want(t, d.read(), "add ns/a@11 red initial")
+		if err := a.RemoveEventHandler(handle); err != nil {
+			t.Error(err)
+		}
+		ref, _ := a.inf.Get(informer.Key{Namespace: "ns", Name: "a"})
+		handle.(*registration[*unstructured.Unstructured]).dispatch(informer.Event[*unstructured.Unstructured]{Type: informer.Added, Key: ref.Key(), New: ref})
+		want(t, d.read())
+		stop()
+	})
+}
+
 // TestStop: an informer runs once.
 func TestStop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

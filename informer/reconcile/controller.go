@@ -97,7 +97,8 @@ func New(name string, f Func, opts Options, sources ...Source) *Controller {
 	return &Controller{name: name, f: f, opts: opts, sources: sources}
 }
 
-// Run calls the function until ctx ends, waits for the calls to return, and returns nil.
+// Run calls the function until ctx ends, waits for the calls to return, those of the
+// functions of its sources too, and returns nil.
 // It does not run the informers: [Group] does, or the program. If the controller is
 // already running, Run fails.
 //
@@ -115,7 +116,8 @@ func (c *Controller) Run(ctx context.Context) error {
 	for _, s := range c.sources {
 		isSynced := make(chan struct{})
 		synced = append(synced, isSynced)
-		defer s.subscribe(q.add, sync.OnceFunc(func() { close(isSynced) }))()
+		stop := s.subscribe(q.add, sync.OnceFunc(func() { close(isSynced) }))
+		defer func() { <-stop() }()
 	}
 	if !c.waitSynced(ctx, synced) {
 		return nil

@@ -28,9 +28,11 @@ type feed struct {
 }
 
 func (f *feed) source() Source {
-	return Source{nil, func(add func(lane, []informer.Key), synced func()) func() {
+	return Source{nil, func(add func(lane, []informer.Key), synced func()) func() <-chan struct{} {
 		f.add, f.synced = add, synced
-		return func() {}
+		stopped := make(chan struct{})
+		close(stopped)
+		return func() <-chan struct{} { return stopped }
 	}}
 }
 

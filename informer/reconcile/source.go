@@ -15,8 +15,9 @@ import (
 type Source struct {
 	informer Informer
 	// subscribe passes the keys of each event to add, and calls synced after those of
-	// the objects that exist, until stop is called.
-	subscribe func(add func(lane, []informer.Key), synced func()) (stop func())
+	// the objects that exist, until stop is called. done is closed when none of its
+	// functions is called any more.
+	subscribe func(add func(lane, []informer.Key), synced func()) (stop func() (done <-chan struct{}))
 }
 
 // For is the source of the objects that a controller is for: their own keys. A controller
@@ -87,7 +88,7 @@ func newSource[T any](i *informer.Informer[T], keys func(informer.Ref[T]) []info
 	if i == nil {
 		panic("reconcile: a source needs an informer")
 	}
-	return Source{i, func(add func(lane, []informer.Key), synced func()) (stop func()) {
+	return Source{i, func(add func(lane, []informer.Key), synced func()) (stop func() (done <-chan struct{})) {
 		event := func(e informer.Event[T]) {
 			ignores := func(passes func(informer.Event[T]) bool) bool { return !passes(e) }
 			if !slices.ContainsFunc(filters, ignores) {

@@ -243,3 +243,30 @@ func TestI14Inferred(t *testing.T) {
 		}
 	})
 }
+
+// TestI7Sources: Run waits for calls of the functions of sources.
+func TestI7Sources(t *testing.T) {
+	simulate(t, informertest.Options{}, informer.Options{}, func(t *testing.T, c *cluster) {
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		calls := 0
+		slow := func(informer.Ref[json.RawMessage]) []informer.Key {
+			time.Sleep(time.Minute)
+			calls++
+			return nil
+		}
+		if err := c.nodes.Start(ctx); err != nil {
+			t.Fatal(err)
+		}
+		controllerCtx, stopController := context.WithTimeout(ctx, time.Second)
+		defer stopController()
+		c.Put("nodes", `{"metadata":{"name":"n"}}`)
+		if err := New("test", new(recorder).reconcile, Options{}, Watches(c.nodes, slow)).Run(controllerCtx); err != nil || calls != 1 {
+			t.Errorf("%v, after %d calls", err, calls)
+		}
+		stop()
+		if err := c.nodes.Wait(); err != nil {
+			t.Error(err)
+		}
+	})
+}
