@@ -19,7 +19,8 @@ import (
 )
 
 // A Source is an API server and the transport to it. Any number of informers
-// may share one, concurrently.
+// may share one, concurrently. Its connections remain open for some time after they
+// have stopped, unless it is closed.
 type Source struct {
 	base      *url.URL
 	transport http.RoundTripper
@@ -33,6 +34,18 @@ type Source struct {
 // that is neither keeps the connections that it has, which may be dead.
 func NewSource(base *url.URL, transport http.RoundTripper) *Source {
 	return &Source{base, transport}
+}
+
+// Close closes the connections that are not in use, as [http.Client.CloseIdleConnections]
+// does: all of them once the informers have stopped. The source remains usable, and opens
+// new ones. Close does not wait. It does nothing if the transport has no method
+// CloseIdleConnections.
+func (s *Source) Close() {
+	if c, ok := s.transport.(interface{ CloseIdleConnections() }); ok {
+		c.CloseIdleConnections()
+		// With HTTP/2, a connection may become idle shortly after its last watch has ended.
+		time.AfterFunc(100*time.Millisecond, c.CloseIdleConnections)
+	}
 }
 
 // FromURL returns an API server that requires no credentials, such as "kubectl

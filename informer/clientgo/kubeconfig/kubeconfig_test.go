@@ -8,12 +8,14 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/rest"
@@ -114,6 +116,32 @@ func TestFresh(t *testing.T) {
 	}
 	if len(addresses) != 2 {
 		t.Errorf("%d connections", len(addresses))
+	}
+}
+
+// TestClose: Close of a source closes its connection.
+func TestClose(t *testing.T) {
+	closed := make(chan bool)
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusForbidden) }))
+	server.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		if state == http.StateClosed {
+			close(closed)
+		}
+	}
+	server.Start()
+	defer server.Close()
+	src, err := FromConfig(&rest.Config{Host: server.URL, BearerToken: "secret"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := informer.New(src, informer.Resource{Version: "v1", Name: "pods"}, informer.Raw(), informer.Options{}).Run(t.Context()); err == nil {
+		t.Error("not refused")
+	}
+	src.Close()
+	select {
+	case <-closed:
+	case <-time.After(10 * time.Second):
+		t.Error("the connection remains open")
 	}
 }
 
