@@ -42,6 +42,14 @@ type Options struct {
 	Backlog int
 	// Logger gets relists and failures. The default discards them.
 	Logger *slog.Logger
+	// DetectMutation is for tests. It panics if the program has modified what
+	// [Ref.Object] or [Ref.Raw] returned, which is shared: objects have to be copied
+	// first (DeepCopy). Once a second while the informer runs, and when the run ends, it
+	// compares each object that was read in the last two minutes with another decoding
+	// of its bytes, by reflect.DeepEqual; until then both are in memory. The Codec has to
+	// decode the same bytes to equal objects: without NaN, functions, or fields that
+	// methods of the object set.
+	DetectMutation bool
 	// Metrics is called once, by [New], and returns the Metrics of the informer. status
 	// returns the informer's Status. The same Options can serve several informers, of
 	// one collection too. The default, nil, reports nothing.
@@ -54,8 +62,8 @@ const defaultBacklog = 1024
 // subscribers. Make it with [New]. Any goroutine may call its methods before,
 // while and after it runs.
 //
-// Lock order: namespacesMu, mu, then the lock of a reflector, a watchdog or a
-// reconciler. No lock is held while a handler, a reconcile function or Metrics
+// Lock order: namespacesMu, mu, then the lock of a reflector, a watchdog, a
+// reconciler or a mutationDetector. No lock is held while a handler, a reconcile function or Metrics
 // are called; mu may be held while the function of an index is.
 type Informer[T any] struct {
 	src     *Source
@@ -127,9 +135,12 @@ func New[T any](src *Source, res Resource, codec Codec[T], opts Options) *Inform
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
 	i := &Informer[T]{
-		src: src, res: res, opts: opts, format: &format[T]{codec, opts.Compression},
+		src: src, res: res, opts: opts, format: &format[T]{codec: codec, compression: opts.Compression},
 		shards: map[string]*shard[T]{}, tasks: map[*task]bool{},
 		events: eventLog[T]{maxEntries: opts.Backlog, subs: map[*subscription[T]]bool{}},
+	}
+	if opts.DetectMutation {
+		i.format.mutations = newMutationDetector[T](res)
 	}
 	if len(opts.Namespaces) == 0 {
 		i.shards[""] = newShard(i, "")
@@ -212,6 +223,9 @@ func (i *Informer[T]) begin(ctx context.Context) (*activeRun, error) {
 	for _, s := range i.shards {
 		i.watchLocked(s)
 	}
+	if m := i.format.mutations; m != nil {
+		r.goroutines.Go(func() { m.run(r.ctx) })
+	}
 	return r, nil
 }
 
@@ -222,6 +236,7 @@ func (i *Informer[T]) end(r *activeRun) {
 	r.stopping = true
 	i.mu.Unlock()
 	r.goroutines.Wait()
+	i.format.mutations.enforce()
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if err := context.Cause(r.ctx); isRefusal(err) {

@@ -81,7 +81,8 @@ type decoded[T any] struct {
 // A format is how the records of an informer are encoded.
 type format[T any] struct {
 	codec       Codec[T]
-	compression Compression // nil for none
+	compression Compression          // nil for none
+	mutations   *mutationDetector[T] // nil for none
 }
 
 func (r *record[T]) key() string { return r.id[:r.keyLen] }
@@ -106,19 +107,25 @@ func (r *record[T]) decode() *decoded[T] {
 			return d
 		}
 	}
-	d := &decoded[T]{}
-	var raw []byte
-	if raw, d.err = r.bytes(); d.err == nil {
-		d.object, d.err = r.format.codec.Decode(raw)
-	}
+	d := r.decodeAnew()
 	p := weak.Make(d)
 	r.memo.Store(&p)
 	return d
 }
 
+// decodeAnew returns an object that nobody else has.
+func (r *record[T]) decodeAnew() *decoded[T] {
+	d := &decoded[T]{}
+	var raw []byte
+	if raw, d.err = r.bytes(); d.err == nil {
+		d.object, d.err = r.format.codec.Decode(raw)
+	}
+	return d
+}
+
 // A Ref is one version of an object, decoded on demand. Any goroutine may call
-// its methods. What they return is shared and must not be modified. The zero
-// Ref is no object.
+// its methods. What they return is shared and must not be modified; tests find where
+// it is with [Options].DetectMutation. The zero Ref is no object.
 type Ref[T any] struct{ r *record[T] }
 
 // IsZero reports whether the Ref is no object.
@@ -160,6 +167,7 @@ func (r Ref[T]) Object() (T, error) {
 		return none, ErrNoObject
 	}
 	d := r.r.decode()
+	r.r.format.mutations.share(r.r, d)
 	return d.object, d.err
 }
 
@@ -169,13 +177,17 @@ func (r Ref[T]) Raw() ([]byte, error) {
 	if r.r == nil {
 		return nil, ErrNoObject
 	}
+	r.r.format.mutations.share(r.r, nil)
 	return r.r.bytes()
 }
 
 // encoded returns the object's bytes, and whether they are protobuf; none, in which nothing
 // is found, for the zero Ref and after an error of the decompression.
 func (r Ref[T]) encoded() (raw []byte, isProtobuf bool) {
-	raw, err := r.Raw()
+	if r.r == nil {
+		return nil, false
+	}
+	raw, err := r.r.bytes()
 	if err != nil {
 		return nil, false
 	}

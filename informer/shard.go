@@ -138,6 +138,7 @@ func (s *shard[T]) newRecord(it *scan.Item, old *record[T]) *record[T] {
 	} else {
 		r.raw = raw
 	}
+	i.format.mutations.stored(r)
 	if i.opts.Decoded {
 		d := &decoded[T]{}
 		d.object, d.err = i.format.codec.Decode(raw)

@@ -141,7 +141,7 @@ func TestSimulation(t *testing.T) {
 	for seed := first; seed < first+seeds; seed++ {
 		synctest.Test(t, func(t *testing.T) {
 			s := newSimulation(t, seed)
-			i := New(NewSource(&url.URL{Scheme: "http", Host: "upstream"}, s.network), pods, JSON[testPod](), Options{Backlog: 3})
+			i := New(NewSource(&url.URL{Scheme: "http", Host: "upstream"}, s.network), pods, JSON[testPod](), Options{Backlog: 3, DetectMutation: seed%2 == 0})
 			var heard []*subscriberModel
 			var mu sync.Mutex // guards heard's maps
 			ctx, cancel := context.WithCancel(t.Context())

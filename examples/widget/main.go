@@ -29,7 +29,7 @@ func main() {
 	defer stop()
 	config, err := clientcmd.BuildConfigFromFlags("", os.Getenv("KUBECONFIG")) // without it, the Pod's
 	if err == nil {
-		err = run(ctx, config)
+		err = run(ctx, config, informer.Options{})
 	}
 	if err != nil {
 		log.Fatal(err)
@@ -37,14 +37,14 @@ func main() {
 }
 
 // run runs the controller until ctx ends.
-func run(ctx context.Context, config *rest.Config) error {
+func run(ctx context.Context, config *rest.Config, opts informer.Options) error {
 	src, err := kubeconfig.FromConfig(config)
 	if err != nil {
 		return err
 	}
 	r := &reconciler{
-		widgets:    informer.New(src, informer.Resource{Group: kind.Group, Version: kind.Version, Name: "widgets"}, informer.JSON[*Widget](), informer.Options{}),
-		configMaps: informer.New(src, informer.Resource{Version: "v1", Name: "configmaps"}, informer.JSON[*corev1.ConfigMap](), informer.Options{}),
+		widgets:    informer.New(src, informer.Resource{Group: kind.Group, Version: kind.Version, Name: "widgets"}, informer.JSON[*Widget](), opts),
+		configMaps: informer.New(src, informer.Resource{Version: "v1", Name: "configmaps"}, informer.JSON[*corev1.ConfigMap](), opts),
 		dynamic:    dynamic.NewForConfigOrDie(config).Resource(kind.GroupVersion().WithResource("widgets")),
 		typed:      kubernetes.NewForConfigOrDie(config).CoreV1(),
 	}

@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
+	"github.com/watchkeeper/watchkeeper/informer"
 	"github.com/watchkeeper/watchkeeper/informer/informertest"
 )
 
@@ -41,7 +42,7 @@ func simulate(t *testing.T, test func(*testing.T, *cluster)) {
 		ended := make(chan error, 1)
 		config := &rest.Config{Host: network.URL().String(), Transport: network}
 		config.ContentType = "application/json" // the API server of the test has no protobuf
-		go func() { ended <- run(ctx, config) }()
+		go func() { ended <- run(ctx, config, informer.Options{DetectMutation: true}) }()
 		test(t, &cluster{api, t, network.Client()})
 		stop()
 		if err := <-ended; err != nil {

@@ -37,6 +37,11 @@
 // backoffs take no real time. Each request runs in the goroutine of its connection; the
 // server starts none.
 //
+// # Shared objects
+//
+// A test of a program sets DetectMutation in the options of its informers, which finds
+// where the program modifies an object that it shares with other readers.
+//
 // # Formats
 //
 // [Format], [Content] and what belongs to them are for the tests of Watchkeeper itself,

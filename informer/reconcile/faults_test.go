@@ -117,7 +117,7 @@ func TestI14Faults(t *testing.T) {
 		// With the smallest backlog, events are coalesced often, so that owners in between
 		// are not called.
 		coalesces := seed%2 == 0
-		opts := informer.Options{Backlog: 1000}
+		opts := informer.Options{Backlog: 1000, DetectMutation: seed%4 < 2}
 		if coalesces {
 			opts.Backlog = 1
 		}
