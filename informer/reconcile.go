@@ -19,8 +19,11 @@ type ReconcileOptions[T any] struct {
 	// Workers is how many calls of the function run at a time. The default is
 	// 4.
 	Workers int
-	// QueueBy names the queue of an event. It must return the same name for
-	// all events of an object. The default, nil, gives each object a queue.
+	// QueueBy names the queue of an event. It must return the same name for all events
+	// of an object, such as a hash of its key or its namespace, but not a label, which
+	// may change. An event with another name than those of its object that are pending
+	// follows them in their queue, and the first one is logged as an error. The default,
+	// nil, gives each object a queue.
 	QueueBy func(Event[T]) string
 	// EveryEvent calls the function for each event. The default merges the
 	// events of an object that wait in its queue, so that the function sees
@@ -78,6 +81,9 @@ func newReconciler[T any](i *Informer[T], opts ReconcileOptions[T], f func(conte
 	opts.Workers, opts.MinBackoff, opts.MaxBackoff = attempt.Limits(opts.Workers, opts.MinBackoff, opts.MaxBackoff)
 	r := &reconciler[T]{of: i, opts: opts, f: f, sub: i.subscribe(allRuns), queues: map[string]*queue[T]{}}
 	r.wake.L = &r.mu
+	if opts.QueueBy != nil {
+		r.pending = map[string]*pending[T]{}
+	}
 	return r
 }
 
@@ -87,11 +93,13 @@ type reconciler[T any] struct {
 	f    func(context.Context, Event[T]) error
 	sub  *subscription[T]
 
-	mu     sync.Mutex // guards all below
-	wake   sync.Cond  // there is a ready queue, or the run ends
-	queues map[string]*queue[T]
-	ready  []*queue[T] // in the order in which workers take them
-	total  int         // items in all queues
+	mu       sync.Mutex // guards all below
+	wake     sync.Cond  // there is a ready queue, or the run ends
+	queues   map[string]*queue[T]
+	pending  map[string]*pending[T] // by object, where its items are; nil without QueueBy
+	ready    []*queue[T]            // in the order in which workers take them
+	total    int                    // items in all queues
+	misnamed bool                   // an event with another queue than its object was logged
 }
 
 func (r *reconciler[T]) start() (stop func() (done <-chan struct{})) {
@@ -261,6 +269,16 @@ func (r *reconciler[T]) giveUp(event Event[T], err error) {
 	if err != nil {
 		r.failed(slog.LevelError, "DeadLetter failed", event, err)
 	}
+}
+
+// logMisnamed logs that QueueBy has named another queue than that in which an object is.
+// The lock is held, except during the call of the Logger.
+func (r *reconciler[T]) logMisnamed(key Key, queue, other string) {
+	_ = r.unlocked(func() error {
+		r.of.opts.Logger.Error("QueueBy names another queue for an object with pending events, which keeps its queue",
+			"resource", r.of.res.Name, "key", key, "queue", queue, "other", other)
+		return nil
+	})
 }
 
 // failed logs a failure. The lock is held, except during the call of the Logger.

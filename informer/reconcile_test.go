@@ -277,6 +277,10 @@ func TestI11Model(t *testing.T) {
 			if seed%3 == 1 {
 				opts.QueueBy = func(Event[string]) string { return "all" }
 			}
+			isMisnamed := seed%6 == 5
+			if isMisnamed {
+				opts.QueueBy = func(e Event[string]) string { return fmt.Sprint(e.Ref().r.rv % 3) }
+			}
 			var mu sync.Mutex
 			chance := rand.New(rand.NewPCG(seed, 2))
 			rd := &modelReader{t: t, held: map[string]*record[string]{}}
@@ -284,7 +288,7 @@ func TestI11Model(t *testing.T) {
 			failing := map[string]bool{} // objects whose last event failed
 			r := newReconciler(i, opts, func(_ context.Context, e Event[string]) error {
 				name := e.Key.Name
-				if opts.QueueBy != nil {
+				if opts.QueueBy != nil && !isMisnamed {
 					name = opts.QueueBy(e)
 				}
 				mu.Lock()
@@ -332,8 +336,11 @@ func TestI11Model(t *testing.T) {
 			synctest.Wait()
 			mu.Lock()
 			defer mu.Unlock()
-			if len(r.queues) > 0 || r.total > 0 || len(r.ready) > 0 {
-				t.Errorf("seed %d: remaining %v, %d, %v", seed, r.queues, r.total, r.ready)
+			if len(r.queues) > 0 || len(r.pending) > 0 || r.total > 0 || len(r.ready) > 0 {
+				t.Errorf("seed %d: remaining %v, %v, %d, %v", seed, r.queues, r.pending, r.total, r.ready)
+			}
+			if r.misnamed != isMisnamed {
+				t.Errorf("seed %d: misnamed %t", seed, r.misnamed)
 			}
 			if len(rd.held) != len(w.objects) {
 				t.Errorf("seed %d: %d objects, want %d", seed, len(rd.held), len(w.objects))

@@ -25,6 +25,12 @@ type item[T any] struct {
 	since   time.Time  // arrival of the first event
 }
 
+// A pending is where an object has items.
+type pending[T any] struct {
+	queue *queue[T]
+	items int
+}
+
 // add adds an event to its queue.
 func (r *reconciler[T]) add(e entry[T]) {
 	key := e.object().key()
@@ -34,18 +40,17 @@ func (r *reconciler[T]) add(e entry[T]) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	q := r.queues[name]
-	if q == nil {
-		q = &queue[T]{name: name, last: map[string]*item[T]{}}
-		r.queues[name] = q
-		r.makeReady(q)
+	q := r.queueOf(key, name)
+	if q.name != name && !r.misnamed {
+		r.misnamed = true
+		defer r.logMisnamed(e.event().Key, q.name, name)
 	}
 	it := q.last[key]
 	if it == nil || r.opts.EveryEvent && !e.coalesced && len(q.items) <= maxQueueEvents && r.total <= maxTotalEvents {
 		it = &item[T]{key: key, since: time.Now()}
 		q.items = append(q.items, it)
 		q.last[key] = it
-		r.total++
+		r.count(q, key, 1)
 	}
 	if it.add(e); e.coalesced {
 		it.n++ // so that the result is marked coalesced too
@@ -55,6 +60,37 @@ func (r *reconciler[T]) add(e entry[T]) {
 	}
 	if q.pause != nil && q.items[0].key == key {
 		r.hasten(q)
+	}
+}
+
+// queueOf returns the queue of an object: that in which it has items, so that no two are
+// handled at a time, else the one with the name.
+func (r *reconciler[T]) queueOf(key, name string) *queue[T] {
+	if p := r.pending[key]; p != nil {
+		return p.queue
+	}
+	q := r.queues[name]
+	if q == nil {
+		q = &queue[T]{name: name, last: map[string]*item[T]{}}
+		r.queues[name] = q
+		r.makeReady(q)
+	}
+	return q
+}
+
+// count counts an item that was added to a queue, or removed from it.
+func (r *reconciler[T]) count(q *queue[T], key string, change int) {
+	r.total += change
+	if r.pending == nil {
+		return
+	}
+	p := r.pending[key]
+	if p == nil {
+		p = &pending[T]{queue: q}
+		r.pending[key] = p
+	}
+	if p.items += change; p.items == 0 {
+		delete(r.pending, key)
 	}
 }
 
@@ -77,7 +113,7 @@ func (r *reconciler[T]) remove(q *queue[T], it *item[T]) {
 	for n, other := range q.items {
 		if other == it {
 			q.items = append(q.items[:n], q.items[n+1:]...)
-			r.total--
+			r.count(q, it.key, -1)
 			break
 		}
 	}
