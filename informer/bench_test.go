@@ -5,6 +5,8 @@ package informer
 
 import (
 	"fmt"
+	"net/http"
+	"net/url"
 	"runtime"
 	"strings"
 	"testing"
@@ -26,22 +28,22 @@ func benchPod(name string, rv int) string {
 // BenchmarkEvent measures an event from its bytes to a subscriber that does not
 // decode it.
 func BenchmarkEvent(b *testing.B) {
-	const pods = 1000
+	const objects = 1000
 	var lines [][]byte
 	size := 0
-	for n := range pods {
+	for n := range objects {
 		line := []byte(`{"type":"MODIFIED","object":` + benchPod(fmt.Sprintf("pod-%d", n), 1) + "}")
 		lines = append(lines, line)
 		size += len(line)
 	}
-	i := New(nil, Resource{Version: "v1", Name: "pods"}, Raw(), Options{})
+	i := New(NewSource(&url.URL{}, http.DefaultTransport), pods, Raw(), Options{})
 	s, sub := i.shards[""], i.subscribe(allRuns)
-	b.SetBytes(int64(size / pods))
+	b.SetBytes(int64(size / objects))
 	b.ReportAllocs()
 	rv := uint64(1)
 	var e scan.ItemEvent
 	for n := 0; b.Loop(); n++ {
-		if err := e.Scan(lines[n%pods]); err != nil {
+		if err := e.Scan(lines[n%objects]); err != nil {
 			b.Fatal(err)
 		}
 		rv++
@@ -59,24 +61,23 @@ func BenchmarkEvent(b *testing.B) {
 // BenchmarkSync measures an object of a list: time, and as heap-B/obj the memory
 // that the copy keeps.
 func BenchmarkSync(b *testing.B) {
-	const pods = 5000
+	const objects = 5000
 	var items []string
-	for n := range pods {
+	for n := range objects {
 		items = append(items, benchPod(fmt.Sprintf("pod-%d", n), n+1))
 	}
-	text := script.Page(pods+1, "", items...)
+	text := script.Page(objects+1, "", items...)
 	var was, is runtime.MemStats
 	for b.Loop() {
-		i := New(nil, Resource{Version: "v1", Name: "pods"}, Raw(), Options{})
+		i := New(NewSource(&url.URL{}, http.DefaultTransport), pods, Raw(), Options{})
 		s := i.shards[""]
 		runtime.GC()
 		runtime.ReadMemStats(&was)
-		s.Begin(false)
 		takeList(b, s, text)
 		runtime.GC()
 		runtime.ReadMemStats(&is)
 		runtime.KeepAlive(i)
 	}
-	b.ReportMetric(float64(is.HeapAlloc-was.HeapAlloc)/pods, "heap-B/obj")
-	b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(b.N)/pods, "µs/obj")
+	b.ReportMetric(float64(is.HeapAlloc-was.HeapAlloc)/objects, "heap-B/obj")
+	b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(b.N)/objects, "µs/obj")
 }

@@ -113,6 +113,9 @@ type Handler[T any] struct {
 // call it. done is closed when the last call has returned: at once if the informer
 // does not run. So "<-stop()" waits for that, as Run does; within a call of the
 // handler it would wait forever. stop may be called again, and returns the same channel.
+//
+// A panic of a function ends the program, and runtime.Goexit, as t.FailNow calls it, ends
+// the deliveries of the run.
 func (i *Informer[T]) Handle(h Handler[T]) (stop func() (done <-chan struct{})) {
 	s := i.subscribeTransient(allRuns, h.Transient != nil)
 	stopTask := i.addTask(&task{do: func(ctx context.Context) {

@@ -8,6 +8,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -18,8 +19,8 @@ import (
 // Options configure an informer. The zero value watches all namespaces and
 // decodes on demand.
 type Options struct {
-	// Namespaces are watched by one list+watch each. The default, none,
-	// watches all namespaces by one list+watch.
+	// Namespaces are watched by one list+watch each. The default, none, watches all
+	// namespaces by one list+watch, as does "" among them.
 	Namespaces []string
 	// LabelSelector and FieldSelector select objects, as kubectl's --selector
 	// and --field-selector do. An object that no longer matches is Deleted.
@@ -142,7 +143,8 @@ func New[T any](src *Source, res Resource, codec Codec[T], opts Options) *Inform
 	if opts.DetectMutation {
 		i.format.mutations = newMutationDetector[T](res)
 	}
-	if len(opts.Namespaces) == 0 {
+	if len(opts.Namespaces) == 0 || slices.Contains(opts.Namespaces, "") {
+		opts.Namespaces = nil
 		i.shards[""] = newShard(i, "")
 	}
 	for _, ns := range opts.Namespaces {
@@ -150,7 +152,7 @@ func New[T any](src *Source, res Resource, codec Codec[T], opts Options) *Inform
 	}
 	var metrics Metrics
 	if opts.Metrics != nil {
-		metrics = opts.Metrics(Collection{res, opts.Namespaces, opts.LabelSelector, opts.FieldSelector}, i.Status)
+		metrics = opts.Metrics(Collection{res, slices.Clone(opts.Namespaces), opts.LabelSelector, opts.FieldSelector}, i.Status)
 	}
 	i.metrics = metrics.complete()
 	return i
@@ -191,7 +193,8 @@ func (i *Informer[T]) Start(ctx context.Context) error {
 }
 
 // Wait waits until the informer has stopped running, and returns what Run returns.
-// If it was never started, Wait returns [ErrStopped].
+// If it was never started, Wait returns [ErrStopped]. Within a call of a handler or a
+// reconcile function it would wait forever.
 func (i *Informer[T]) Wait() error {
 	i.mu.RLock()
 	r := i.run

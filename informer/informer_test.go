@@ -542,12 +542,17 @@ func TestNamespaces(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	i, _ := newInformer(t, Options{})
-	if err := i.AddNamespace("x"); !errors.Is(err, ErrAllNamespaces) {
-		t.Error(err)
-	}
-	if err := i.RemoveNamespace("x"); !errors.Is(err, ErrAllNamespaces) {
-		t.Error(err)
+	for _, namespaces := range [][]string{nil, {"x", ""}} {
+		i, _ := newInformer(t, Options{Namespaces: namespaces})
+		if names, all := i.Namespaces(); names != nil || !all {
+			t.Errorf("%q: %q, %v", namespaces, names, all)
+		}
+		if err := i.AddNamespace("x"); !errors.Is(err, ErrAllNamespaces) {
+			t.Error(err)
+		}
+		if err := i.RemoveNamespace("x"); !errors.Is(err, ErrAllNamespaces) {
+			t.Error(err)
+		}
 	}
 }
 

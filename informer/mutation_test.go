@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math"
 	"net/http"
+	"net/url"
 	"os"
 	"os/exec"
 	"reflect"
@@ -203,7 +204,7 @@ func TestDetectMutationMemory(t *testing.T) {
 	if n := sums(); n > 5 {
 		t.Errorf("checksums of %d versions are kept", n)
 	}
-	if i := New(NewSource(nil, nil), pods, Raw(), Options{}); i.format.mutations != nil {
+	if i := New(NewSource(&url.URL{}, http.DefaultTransport), pods, Raw(), Options{}); i.format.mutations != nil {
 		t.Error("mutations are detected without the option")
 	}
 }

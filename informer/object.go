@@ -125,7 +125,8 @@ func (r *record[T]) decodeAnew() *decoded[T] {
 
 // A Ref is one version of an object, decoded on demand. Any goroutine may call
 // its methods. What they return is shared and must not be modified; tests find where
-// it is with [Options].DetectMutation. The zero Ref is no object.
+// it is with [Options].DetectMutation. The zero Ref is no object: it has the zero Key, and
+// no labels or anything else.
 type Ref[T any] struct{ r *record[T] }
 
 // IsZero reports whether the Ref is no object.
@@ -159,8 +160,9 @@ func (r Ref[T]) RV() string {
 	return strconv.FormatUint(r.r.rv, 10)
 }
 
-// Object returns the decoded object. Callers share the result while any of them
-// keeps it. It returns the codec's error; [ErrNoObject] for the zero Ref.
+// Object returns the decoded object, with the codec's error; [ErrNoObject] for the zero
+// Ref. All who read this version share the result, until the garbage collector frees it;
+// with [Options].Decoded, for as long as the version is held.
 func (r Ref[T]) Object() (T, error) {
 	if r.r == nil {
 		var none T

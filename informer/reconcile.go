@@ -64,15 +64,15 @@ const (
 // it; other queues continue. Failures go to the informer's Logger. An event is done
 // when f has returned nil or DeadLetter has returned. An event that is being handled
 // when the informer stops is handled again in the next run. A call of runtime.Goexit
-// in f is a failure, and ends one of the workers. Reconcile panics if f is nil.
+// in f is a failure, and ends one of the workers. Reconcile panics if i or f is nil.
 //
 // stop ends the contexts of the calls and does not wait, so that f may call it. done
 // is closed when the last call of f or DeadLetter has returned: at once if the informer
 // does not run. After "<-stop()", another Reconcile cannot overlap this one; within a
 // call of f it would wait forever. stop may be called again, and returns the same channel.
 func Reconcile[T any](i *Informer[T], opts ReconcileOptions[T], f func(context.Context, Event[T]) error) (stop func() (done <-chan struct{})) {
-	if f == nil {
-		panic("informer: Reconcile needs a function")
+	if i == nil || f == nil {
+		panic("informer: Reconcile needs an informer and a function")
 	}
 	return newReconciler(i, opts, f).start()
 }

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"net/http"
 	"net/url"
 	"runtime"
 	"slices"
@@ -268,7 +269,7 @@ func TestI11Model(t *testing.T) {
 	for seed := range uint64(60) {
 		synctest.Test(t, func(t *testing.T) {
 			w := &logModel{r: rand.New(rand.NewPCG(seed, 1)), objects: map[string]*record[string]{}}
-			i := New(NewSource(&url.URL{}, nil), pods, JSON[string](), Options{})
+			i := New(NewSource(&url.URL{}, http.DefaultTransport), pods, JSON[string](), Options{})
 			w.log = &i.events
 			opts := ReconcileOptions[string]{Workers: 3, EveryEvent: seed%2 == 0, BeforeSynced: true}
 			if seed%3 == 0 {

@@ -41,8 +41,8 @@ func newShard[T any](of *Informer[T], namespace string) *shard[T] {
 	return &shard[T]{of: of, namespace: namespace, objects: map[string]*record[T]{}}
 }
 
-// AddNamespace starts to watch another namespace, without waiting for its list:
-// [Informer.WaitSynced] with its name does. If the API server refuses it, its watch
+// AddNamespace starts to watch another namespace; if the informer does not run, its next
+// run does. It does not wait for the list: [Informer.WaitSynced] with its name does. If the API server refuses it, its watch
 // ends, and the others go on: WaitSynced and [Status].Refused have the reason, and the
 // namespace stays refused until AddNamespace or Run is called again. A namespace that
 // is already watched stays as it is. If the informer watches all namespaces,

@@ -31,8 +31,12 @@ type Source struct {
 //
 // When an informer replaces a silent watch, it asks a transport that is a
 // [Freshener] for new connections, and clones an [http.Transport]. A wrapper
-// that is neither keeps the connections that it has, which may be dead.
+// that is neither keeps the connections that it has, which may be dead. NewSource panics
+// without a base or a transport.
 func NewSource(base *url.URL, transport http.RoundTripper) *Source {
+	if base == nil || transport == nil {
+		panic("informer: NewSource needs a URL and a transport")
+	}
 	return &Source{base, transport}
 }
 
@@ -41,11 +45,7 @@ func NewSource(base *url.URL, transport http.RoundTripper) *Source {
 // new ones. Close does not wait. It does nothing if the transport has no method
 // CloseIdleConnections.
 func (s *Source) Close() {
-	if c, ok := s.transport.(interface{ CloseIdleConnections() }); ok {
-		c.CloseIdleConnections()
-		// With HTTP/2, a connection may become idle shortly after its last watch has ended.
-		time.AfterFunc(100*time.Millisecond, c.CloseIdleConnections)
-	}
+	reflector.CloseIdle(s.transport)
 }
 
 // FromURL returns an API server that requires no credentials, such as "kubectl

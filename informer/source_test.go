@@ -75,7 +75,6 @@ func TestSourceClose(t *testing.T) {
 		}
 	}
 	NewSource(&url.URL{}, transportFunc(nil)).Close()
-	NewSource(&url.URL{}, nil).Close()
 }
 
 // openConns are the connections of a server.

@@ -86,10 +86,10 @@ type Index[T any, K comparable] struct {
 // one or several. find is called once for each version of an object and must
 // not call the informer. If it fails, the index does not have the object, and
 // subscribers get the error, as from a failed watch. The index exists as long as the
-// informer does. AddIndex panics if find is nil.
+// informer does. AddIndex panics if i or find is nil.
 func AddIndex[T any, K comparable](i *Informer[T], find func(Ref[T]) ([]K, error)) *Index[T, K] {
-	if find == nil {
-		panic("informer: AddIndex needs a function")
+	if i == nil || find == nil {
+		panic("informer: AddIndex needs an informer and a function")
 	}
 	x := &Index[T, K]{of: i, find: find, byKey: map[K]map[*record[T]]bool{}, keysOf: map[*record[T]][]K{}}
 	var failures []error

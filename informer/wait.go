@@ -94,7 +94,7 @@ const maxFailures = 3
 // the API server's refusal, at once; the last of three failures in a row;
 // [ErrStopped], if the informer has stopped running; [ErrNotWatched]; or the end of
 // ctx, with the last failure if there was one. Run continues after failures, so
-// WaitSynced may be called again.
+// WaitSynced may be called again. Before the first run it waits for that, too.
 func (i *Informer[T]) WaitSynced(ctx context.Context, namespaces ...string) error {
 	var last error
 	err := i.waitShards(ctx, namespaces, func(s *shard[T]) (bool, error) {

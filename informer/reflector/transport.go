@@ -3,7 +3,10 @@
 
 package reflector
 
-import "net/http"
+import (
+	"net/http"
+	"time"
+)
 
 // A Freshener is a transport that can open connections of its own.
 type Freshener interface {
@@ -33,8 +36,16 @@ type ownTransport struct{ http.RoundTripper }
 // unless it is the caller's.
 func discard(t http.RoundTripper) {
 	if own, ok := t.(*ownTransport); ok {
-		if c, ok := own.RoundTripper.(interface{ CloseIdleConnections() }); ok {
-			c.CloseIdleConnections()
-		}
+		CloseIdle(own.RoundTripper)
+	}
+}
+
+// CloseIdle closes the connections of a transport that are not in use, if it has a method
+// CloseIdleConnections. It does not wait.
+func CloseIdle(t http.RoundTripper) {
+	if c, ok := t.(interface{ CloseIdleConnections() }); ok {
+		c.CloseIdleConnections()
+		// With HTTP/2, a connection may become idle shortly after its last watch has ended.
+		time.AfterFunc(100*time.Millisecond, c.CloseIdleConnections)
 	}
 }
