@@ -234,7 +234,7 @@ func (r *Reflector[O]) Run(ctx context.Context) error {
 	if from := r.opts.Resume; from != nil && from.List != nil && r.sink.Head() != 0 {
 		r.resume(from)
 	}
-	failures := 0 // in a row
+	failures, answered := 0, 0 // in a row; those of them since a connection was last refused
 	for {
 		began, head := time.Now(), r.sink.Head()
 		var err error
@@ -256,7 +256,7 @@ func (r *Reflector[O]) Run(ctx context.Context) error {
 		} else {
 			r.expired = 0
 			if r.sink.Head() != head || lasted > healthyStream {
-				failures = 0
+				failures, answered = 0, 0
 			}
 		}
 		if again := r.transition(err, lasted); again {
@@ -271,9 +271,13 @@ func (r *Reflector[O]) Run(ctx context.Context) error {
 		}
 		r.fail(verb, err)
 		failures++
-		pause := attempt.Backoff(failures, MinBackoff, MaxBackoff)
+		answered++
+		pause := attempt.Backoff(answered, MinBackoff, MaxBackoff)
 		if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "dial" {
-			pause = min(pause, maxDialPause)
+			// An API server that starts answers 503 for a while. It has not had the
+			// attempts before.
+			answered = 0
+			pause = attempt.Backoff(failures, MinBackoff, maxDialPause)
 		}
 		if after, ok := errors.AsType[retryAfterError](err); ok {
 			pause = max(after.wait, pause)

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"slices"
@@ -391,6 +392,42 @@ func TestRequestRate(t *testing.T) {
 				t.Errorf("%d requests, %v", len(up.Asked), err)
 			}
 		})
+	})
+}
+
+// TestPauseAfterOutage: an API server that was down and answers 503 while it starts is
+// asked again soon, however often the connection was refused before.
+func TestPauseAfterOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		down := script.Answer{Then: &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}}
+		answers := []script.Answer{script.Probe, script.Synced}
+		for range 30 {
+			answers = append(answers, down)
+		}
+		for range 3 {
+			answers = append(answers, script.Answer{Code: 503, Body: script.Status(503)})
+		}
+		u, _ := url.Parse("http://upstream/api/v1/pods")
+		var last time.Time // failure
+		refused, answered := 0, 0
+		r := New(Objects(false), &recordingSink{}, Options{Transport: &script.Upstream{T: t, Answers: answers}, URL: u, Failed: func(_ string, err error) {
+			pause, limit := time.Since(last), maxDialPause
+			if last = time.Now(); errors.As(err, new(*StatusError)) {
+				if answered++; answered > 1 {
+					limit = MinBackoff << (answered - 2)
+				}
+			} else {
+				refused++
+			}
+			if refused > 1 && pause > limit {
+				t.Errorf("%v after %v, want at most %v", err, pause, limit)
+			}
+		}})
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+		defer cancel()
+		if err := r.Run(ctx); err != nil || refused < 30 || answered != 3 {
+			t.Errorf("%v, after %d refused connections and %d answers", err, refused, answered)
+		}
 	})
 }
 
