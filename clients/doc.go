@@ -9,7 +9,7 @@
 //
 // TestAlerts is about another client, Prometheus: it checks the example alert rules.
 //
-// It is a separate module, so that Watchkeeper does not depend on these clients. It
-// contains only tests. They need bin/localcluster (make build), and Node's packages
+// It is a separate module, so that Watchkeeper does not depend on these clients. Apart
+// from widget/, a controller for a comparison, it contains only tests. They need bin/localcluster (make build), and Node's packages
 // (npm ci in node/).
 package clients
