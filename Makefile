@@ -91,6 +91,10 @@ bench: build ## Measures the gateway against the API server, the history and the
 bench-informer: deps ## Measures informers, including client-go's, with a fake API server (about an hour).
 	@scripts/bench informer
 
+.PHONY: bench-widget
+bench-widget: bin/localcluster ## Compares a controller with the same one of controller-runtime (about 20 minutes).
+	@scripts/bench widget
+
 .PHONY: soak
 soak: build ## Runs long fuzzing and fault tests (about seven hours).
 	scripts/compat

@@ -93,12 +93,17 @@ func parseSchedstat(b []byte) (time.Duration, error) {
 }
 
 // RSS returns the resident set in bytes.
-func RSS(pid int) (float64, error) {
+func RSS(pid int) (float64, error) { return status(pid, "VmRSS:") }
+
+// PeakRSS returns the largest resident set so far, in bytes.
+func PeakRSS(pid int) (float64, error) { return status(pid, "VmHWM:") }
+
+func status(pid int, field string) (float64, error) {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
 		return 0, err
 	}
-	return parseStatus(b, "VmRSS:")
+	return parseStatus(b, field)
 }
 
 func parseStatus(b []byte, field string) (float64, error) {
