@@ -146,10 +146,11 @@ func (c *cluster) reconciled(ctx context.Context, w *widget.Widget) (bool, error
 	return maps.Equal(m.Data, w.Spec.Data), client.IgnoreNotFound(err)
 }
 
-// measure starts a program and ends it after an outage.
+// measure starts a program and ends it after an outage. The Widget that is new at the start
+// is the last one in lists, among many that are up to date.
 func (c *cluster) measure(ctx context.Context, p program, dir string, o options) (values []value, err error) {
-	first := newWidget("zz-first", c.data())
-	if err := c.user.Create(ctx, first); err != nil {
+	fresh := newWidget("zz-start", c.data())
+	if err := c.user.Create(ctx, fresh); err != nil {
 		return nil, err
 	}
 	began := time.Now()
@@ -163,12 +164,12 @@ func (c *cluster) measure(ctx context.Context, p program, dir string, o options)
 			err = fmt.Errorf("%w; the log ends with\n%s", err, r.output())
 		}
 	}()
-	if err := until(ctx, "the first Widget", 5*time.Minute, func() (bool, error) {
-		if done, err := c.reconciled(ctx, first); !done || err != nil {
+	if err := until(ctx, "the new Widget", 5*time.Minute, func() (bool, error) {
+		if done, err := c.reconciled(ctx, fresh); !done || err != nil {
 			return false, err
 		}
-		err := c.user.Get(ctx, client.ObjectKeyFromObject(first), first)
-		return current(first), err
+		err := c.user.Get(ctx, client.ObjectKeyFromObject(fresh), fresh)
+		return current(fresh), err
 	}); err != nil {
 		return nil, err
 	}
@@ -211,7 +212,7 @@ func (c *cluster) measure(ctx context.Context, p program, dir string, o options)
 	}
 
 	// The next program begins with the same Widgets.
-	for _, w := range append(made, first) {
+	for _, w := range append(made, fresh) {
 		if err := c.user.Delete(ctx, w); err != nil {
 			return nil, err
 		}

@@ -26,6 +26,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"golang.org/x/sync/errgroup"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 )
@@ -60,18 +61,31 @@ func (o options) run(ctx context.Context, out, progress io.Writer) error {
 	klog.SetLogger(logr.Discard())
 	ctrl.SetLogger(logr.Discard())
 
-	say("building the controllers")
+	say("building the controllers and starting a control plane")
 	dir, err := os.MkdirTemp("", "measure-widget-")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(dir)
+	var c *cluster
+	var preparing errgroup.Group
+	preparing.Go(func() (err error) {
+		c, err = startCluster(ctx)
+		return err
+	})
+	for _, p := range programs {
+		preparing.Go(func() error { return p.build(ctx, dir) })
+	}
+	err = preparing.Wait()
+	if c != nil {
+		defer c.Close()
+	}
+	if err != nil {
+		return err
+	}
 	r := newReport(out)
 	fmt.Fprintf(out, "goos: %s\ngoarch: %s\ncpus: %d\nobjects: %d\noutage: %v\n", runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), o.objects, o.outage)
 	for _, p := range programs {
-		if err := p.build(ctx, dir); err != nil {
-			return err
-		}
 		sizes, err := p.sizes(dir)
 		if err != nil {
 			return err
@@ -79,12 +93,6 @@ func (o options) run(ctx context.Context, out, progress io.Writer) error {
 		r.add(p.name, sizes...)
 	}
 
-	say("starting a control plane")
-	c, err := startCluster(ctx)
-	if err != nil {
-		return err
-	}
-	defer c.Close()
 	say("creating %d Widgets and their ConfigMaps", o.objects)
 	if err := c.fill(ctx, o.objects); err != nil {
 		return err

@@ -87,7 +87,7 @@ func (p program) build(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
-	added := filepath.Join(dir, "probe.txt")
+	added := p.path(dir) + ".txt"
 	if err := os.WriteFile(added, []byte(probe), 0o600); err != nil {
 		return err
 	}
@@ -95,7 +95,7 @@ func (p program) build(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
-	overlay := filepath.Join(dir, "overlay.json")
+	overlay := p.path(dir) + ".json"
 	if err := os.WriteFile(overlay, text, 0o600); err != nil {
 		return err
 	}

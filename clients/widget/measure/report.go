@@ -43,7 +43,7 @@ var rows = []struct {
 	{"lines of the controller", "lines", 0, false},
 	{"lines of the type", "type-lines", 0, false},
 	{"binary, MB", "binary-MB", 1, false},
-	{"start: first Widget reconciled, s", "ready-s", 1, false},
+	{"start: a new Widget reconciled, s", "ready-s", 1, false},
 	{"start: CPU until idle, s", "cpu-s", 2, false},
 	{"live heap, MB", "heap-MB", 1, false},
 	{"RSS, idle, MB", "rss-MB", 0, false},
