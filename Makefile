@@ -92,7 +92,7 @@ bench-informer: deps ## Measures informers, including client-go's, with a fake A
 	@scripts/bench informer
 
 .PHONY: bench-widget
-bench-widget: bin/localcluster ## Compares a controller with the same one of controller-runtime (about 20 minutes).
+bench-widget: bin/localcluster ## Compares a controller with the same one of controller-runtime (about 10 minutes).
 	@scripts/bench widget
 
 .PHONY: soak

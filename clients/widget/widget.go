@@ -4,7 +4,7 @@
 // Package widget is the controller of examples/widget, written with controller-runtime,
 // for a comparison: measure runs it with the stock cache (stock) and with the cache of
 // clientgo.ForManager (formanager), and measures both next to the original. All three
-// send the same requests in the same situations, with the same number of workers and
+// make the same changes in the same situations, with the same number of workers and
 // client-go's default rate limits.
 package widget
 

@@ -140,7 +140,8 @@ func (c *cluster) check(name string, generation int64, data map[string]string) {
 	}
 }
 
-// TestLifecycle, TestTTL, TestForeign and TestOutage are those of examples/widget.
+// TestLifecycle creates, changes and deletes a Widget and its ConfigMap. It and the other
+// tests are those of examples/widget, without an outage in which there are no Widgets.
 func TestLifecycle(t *testing.T) {
 	simulate(t, func(t *testing.T, c *cluster) {
 		c.do("POST", path, `{"metadata":{"name":"a"},"spec":{"data":{"x":"1"}}}`)
