@@ -68,8 +68,8 @@
 //     of the run, or a namespace that is not watched. After [Informer.Start] they are
 //     for the run that it has begun.
 //   - I14 Order under several sources: see package reconcile.
-//   - I15 Panics. A panic of a reconcile function is a failure of its event, and a
-//     call of runtime.Goexit in it ends one worker; other events go on.
+//   - I15 Panics. A panic of a reconcile function is a failure of its event, and so is a
+//     call of runtime.Goexit in it. Other events go on, with as many workers.
 //
 // Controllers, whose function is called for keys of several informers, are in package
 // reconcile. [Reconcile] is for programs that handle the events of one informer.

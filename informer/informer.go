@@ -92,7 +92,9 @@ type Informer[T any] struct {
 type activeRun struct {
 	ctx        context.Context
 	cancel     context.CancelCauseFunc
+	began      time.Time
 	notBefore  time.Time // of its first request
+	refusal    error     // of the run before, because of which it waits
 	goroutines sync.WaitGroup
 	stopping   bool          // no goroutine may start
 	err        error         // the refusal that ended it; nil if its context did
@@ -121,12 +123,13 @@ type task struct {
 }
 
 // New returns an informer of a collection. It sends no request and starts no
-// goroutine before Run. It panics without a source, a resource or a codec.
+// goroutine before Run. It panics without a source, a resource or a codec, and if a name
+// cannot be part of a URL's path, as "..".
 func New[T any](src *Source, res Resource, codec Codec[T], opts Options) *Informer[T] {
 	switch {
 	case src == nil:
 		panic("informer: New needs a Source")
-	case res.Version == "" || res.Name == "":
+	case res.Version == "" || res.Name == "" || !isSegment(res.Group) || !isSegment(res.Version) || !isSegment(res.Name):
 		panic(fmt.Sprintf("informer: New needs a Resource with version and name, not %+v", res))
 	case codec == nil:
 		panic("informer: New needs a Codec, such as that of JSON, Raw or package typed")
@@ -148,11 +151,14 @@ func New[T any](src *Source, res Resource, codec Codec[T], opts Options) *Inform
 		i.shards[""] = newShard(i, "")
 	}
 	for _, ns := range opts.Namespaces {
+		if !isSegment(ns) {
+			panic(fmt.Sprintf("informer: New: a namespace cannot have the name %q", ns))
+		}
 		i.shards[ns] = newShard(i, ns)
 	}
 	var metrics Metrics
 	if opts.Metrics != nil {
-		metrics = opts.Metrics(Collection{res, slices.Clone(opts.Namespaces), opts.LabelSelector, opts.FieldSelector}, i.Status)
+		metrics = opts.Metrics(Collection{res, slices.Compact(slices.Sorted(slices.Values(opts.Namespaces))), opts.LabelSelector, opts.FieldSelector}, i.Status)
 	}
 	i.metrics = metrics.complete()
 	return i
@@ -212,11 +218,12 @@ func (i *Informer[T]) begin(ctx context.Context) (*activeRun, error) {
 	if i.run.isActive() {
 		return nil, ErrRunning
 	}
-	r := &activeRun{ended: make(chan struct{})}
+	r := &activeRun{began: time.Now(), ended: make(chan struct{})}
 	r.ctx, r.cancel = context.WithCancelCause(ctx)
 	if i.run != nil && i.run.err != nil {
 		i.refusals++
-		r.notBefore = time.Now().Add(attempt.Backoff(i.refusals, reflector.MinBackoff, reflector.MaxBackoff))
+		r.refusal = i.run.err
+		r.notBefore = r.began.Add(attempt.Backoff(i.refusals, reflector.MinBackoff, reflector.MaxBackoff))
 	}
 	i.run = r
 	i.runs++
@@ -224,7 +231,9 @@ func (i *Informer[T]) begin(ctx context.Context) (*activeRun, error) {
 		i.startLocked(t)
 	}
 	for _, s := range i.shards {
-		i.watchLocked(s)
+		if !s.removed {
+			i.watchLocked(s)
+		}
 	}
 	if m := i.format.mutations; m != nil {
 		r.goroutines.Go(func() { m.run(r.ctx) })
@@ -253,14 +262,17 @@ func (i *Informer[T]) end(r *activeRun) {
 	i.changeLocked()
 }
 
-// stoppedLocked returns an error if the last run has ended: ErrStopped, with the
-// refusal if there was one.
-func (i *Informer[T]) stoppedLocked() error {
+// stoppedLocked is stopped of the last run.
+func (i *Informer[T]) stoppedLocked() error { return i.run.stopped() }
+
+// stopped returns an error if the run has ended: ErrStopped, with the refusal if there was
+// one.
+func (r *activeRun) stopped() error {
 	switch {
-	case i.run == nil || i.run.isActive():
+	case r == nil || r.isActive():
 		return nil
-	case i.run.err != nil:
-		return fmt.Errorf("%w: %w", ErrStopped, i.run.err)
+	case r.err != nil:
+		return fmt.Errorf("%w: %w", ErrStopped, r.err)
 	}
 	return ErrStopped
 }
@@ -329,7 +341,7 @@ func (i *Informer[T]) watchLocked(s *shard[T]) {
 		Logger:    i.opts.Logger.With("resource", i.res.Name, "namespace", s.namespace),
 		Watchdog:  true,
 		Failed: func(verb string, err error) {
-			i.fail(s, fmt.Errorf("%s %s: %w%s", verb, u.Redacted(), err, i.src.missing(ctx, i.res, err)))
+			i.fail(s, fmt.Errorf("%s %s: %w%s", verb, u.Redacted(), err, i.src.missing(ctx, i.res, s.namespace, err)))
 		},
 		Listed:  i.metrics.Listed,
 		Watched: i.metrics.Watched,

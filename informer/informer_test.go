@@ -462,6 +462,27 @@ func TestSchemaChangeInCopy(t *testing.T) {
 	})
 }
 
+// TestI7Definition: a run takes over how custom resources look at equal RVs, which may have
+// changed with their definition since the run before.
+func TestI7Definition(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		custom := script.Answer{Want: "limit=1", Body: `{"apiVersion":"v1","items":[],"kind":"PodList","metadata":{"continue":"","resourceVersion":"10"}}`}
+		a := script.Event("ADDED", "a", 3)
+		i, _ := newInformer(t, Options{}, custom, script.Answer{Want: script.Streaming, Stall: true, Body: a + script.Bookmark(10, true)},
+			custom, script.Answer{Want: script.Streaming, Stall: true, Body: strings.Replace(a, `"spec":{}`, `"spec":{"x":1}`, 1) + script.Bookmark(10, true)})
+		d := &transcript{}
+		i.Handle(Handler[testPod]{Event: func(e Event[testPod]) { d.add(describe(e)) }})
+		for range 2 {
+			stop := start(t, i)
+			time.Sleep(time.Second)
+			if err := stop(); err != nil {
+				t.Error(err)
+			}
+		}
+		want(t, d.read(), "ADDED ns/a →3 initial", "UPDATED ns/a 3→3")
+	})
+}
+
 // TestI10WaitRV: WaitRV returns once the copy has the version written.
 func TestI10WaitRV(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -553,6 +574,19 @@ func TestNamespaces(t *testing.T) {
 		if err := i.RemoveNamespace("x"); !errors.Is(err, ErrAllNamespaces) {
 			t.Error(err)
 		}
+	}
+}
+
+// TestNamespaceNames: what cannot be a namespace's name is refused.
+func TestNamespaceNames(t *testing.T) {
+	i, _ := newInformer(t, Options{Namespaces: []string{"x"}})
+	for _, name := range []string{"", ".", "..", "a/../../b", "a%2fb"} {
+		if err := i.AddNamespace(name); err == nil || errors.Is(err, ErrAllNamespaces) {
+			t.Errorf("%q: %v", name, err)
+		}
+	}
+	if names, _ := i.Namespaces(); !slices.Equal(names, []string{"x"}) {
+		t.Errorf("%q", names)
 	}
 }
 

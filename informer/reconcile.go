@@ -22,8 +22,9 @@ type ReconcileOptions[T any] struct {
 	// QueueBy names the queue of an event. It must return the same name for all events
 	// of an object, such as a hash of its key or its namespace, but not a label, which
 	// may change. An event with another name than those of its object that are pending
-	// follows them in their queue, and the first one is logged as an error. The default,
-	// nil, gives each object a queue.
+	// follows them in their queue, and the first one is logged as an error. If it panics,
+	// the program ends, and if it calls runtime.Goexit, the handling in this run. The
+	// default, nil, gives each object a queue.
 	QueueBy func(Event[T]) string
 	// EveryEvent calls the function for each event. The default merges the
 	// events of an object that wait in its queue, so that the function sees
@@ -36,7 +37,7 @@ type ReconcileOptions[T any] struct {
 	// function finds the objects that belong together.
 	BeforeSynced bool
 	// MaxRetries is how often a failed event is retried before it goes to
-	// DeadLetter. The default, 0, retries forever.
+	// DeadLetter. The default, 0, retries forever; a negative number does not retry.
 	MaxRetries int
 	// DeadLetter receives an event whose retries are exhausted, and its last
 	// error, before its queue continues. It may be nil.
@@ -64,7 +65,7 @@ const (
 // it; other queues continue. Failures go to the informer's Logger. An event is done
 // when f has returned nil or DeadLetter has returned. An event that is being handled
 // when the informer stops is handled again in the next run. A call of runtime.Goexit
-// in f is a failure, and ends one of the workers. Reconcile panics if i or f is nil.
+// in f is a failure. Reconcile panics if i or f is nil.
 //
 // stop ends the contexts of the calls and does not wait, so that f may call it. done
 // is closed when the last call of f or DeadLetter has returned: at once if the informer
@@ -111,6 +112,7 @@ func (r *reconciler[T]) start() (stop func() (done <-chan struct{})) {
 }
 
 func (r *reconciler[T]) run(ctx context.Context) {
+	ctx, cancel := context.WithCancel(ctx)
 	var workers sync.WaitGroup
 	stopWake := context.AfterFunc(ctx, func() {
 		r.mu.Lock()
@@ -118,13 +120,18 @@ func (r *reconciler[T]) run(ctx context.Context) {
 		r.wake.Broadcast()
 	})
 	defer stopWake()
+	defer func() { // also if QueueBy ends this goroutine
+		cancel()
+		workers.Wait()
+		r.endPauses()
+	}()
 	workers.Go(func() {
 		synced := func() (bool, error) { return r.of.syncedLocked(), nil }
 		if !r.opts.BeforeSynced && r.of.wait(ctx, synced) != nil {
 			return
 		}
 		for range r.opts.Workers {
-			workers.Go(func() { r.work(ctx) })
+			workers.Go(func() { r.work(ctx, &workers) })
 		}
 	})
 	for {
@@ -137,7 +144,10 @@ func (r *reconciler[T]) run(ctx context.Context) {
 		}
 	}
 	<-ctx.Done() // a closed subscription comes from stop, which has ended ctx
-	workers.Wait()
+}
+
+// endPauses makes all queues ready for the next run.
+func (r *reconciler[T]) endPauses() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, q := range r.queues {
@@ -154,7 +164,15 @@ func (r *reconciler[T]) queued() int {
 	return r.total
 }
 
-func (r *reconciler[T]) work(ctx context.Context) {
+// work handles events until ctx ends. If the function ends the goroutine, another one goes
+// on.
+func (r *reconciler[T]) work(ctx context.Context, workers *sync.WaitGroup) {
+	ended := false
+	defer func() {
+		if !ended {
+			workers.Go(func() { r.work(ctx, workers) })
+		}
+	}()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for {
@@ -162,21 +180,25 @@ func (r *reconciler[T]) work(ctx context.Context) {
 			r.wake.Wait()
 		}
 		if ctx.Err() != nil {
+			ended = true
 			return
 		}
 		q := r.ready[0]
 		r.ready[0] = nil
 		r.ready = r.ready[1:]
 		r.handleFirst(ctx, q)
-		if len(q.items) == 0 {
-			delete(r.queues, q.name)
-		}
 	}
 }
 
 // handleFirst calls the function for the first event of a queue. The lock is
 // held, except during calls.
 func (r *reconciler[T]) handleFirst(ctx context.Context, q *queue[T]) {
+	// Deferred as below: the function, and DeadLetter, may end this goroutine.
+	defer func() {
+		if len(q.items) == 0 {
+			delete(r.queues, q.name)
+		}
+	}()
 	if len(q.items) == 0 {
 		return
 	}
@@ -190,7 +212,6 @@ func (r *reconciler[T]) handleFirst(ctx context.Context, q *queue[T]) {
 	}
 	event := it.started[0].event()
 	err := attempt.ErrGoexit // unless the function returns
-	// Deferred, and so called even if the function ends this goroutine.
 	defer func() { r.handled(ctx, q, it, event, err) }()
 	since, began := it.since, time.Now()
 	err = r.unlocked(func() error {

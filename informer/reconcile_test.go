@@ -148,10 +148,10 @@ func TestI15Panics(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var log bytes.Buffer
 				i, _ := newInformer(t, Options{Logger: slog.New(slog.NewTextHandler(&log, nil))}, script.Probe,
-					script.Answer{Want: script.Streaming, Stall: true, Body: script.Bookmark(10, true) + script.Event("ADDED", "a", 11) + script.Event("ADDED", "b", 12) + script.Event("ADDED", "c", 13)})
+					script.Answer{Want: script.Streaming, Stall: true, Body: script.Bookmark(10, true) + script.Event("ADDED", "a", 11) + script.Event("ADDED", "b", 12) + script.Event("ADDED", "c", 13), Late: []string{script.Event("MODIFIED", "a", 14)}})
 				d := &transcript{}
 				var failures []error
-				opts := ReconcileOptions[testPod]{Workers: 3, DeadLetter: func(_ Event[testPod], err error) {
+				opts := ReconcileOptions[testPod]{Workers: 1, DeadLetter: func(_ Event[testPod], err error) {
 					failures = append(failures, err)
 					if inDeadLetter {
 						misbehave()
@@ -172,11 +172,11 @@ func TestI15Panics(t *testing.T) {
 				time.Sleep(time.Minute)
 				got := d.read()
 				slices.Sort(got)
-				want(t, got, "ADDED ns/a →11", "ADDED ns/a →11", "ADDED ns/b →12", "ADDED ns/c →13")
+				want(t, got, "ADDED ns/a →11", "ADDED ns/a →11", "ADDED ns/b →12", "ADDED ns/c →13", "UPDATED ns/a 11→14", "UPDATED ns/a 11→14")
 				if err := stop(); err != nil {
 					t.Error(err)
 				}
-				if len(failures) != 1 || i.Status().Queued != 0 {
+				if len(failures) != 2 || i.Status().Queued != 0 {
 					t.Fatalf("%s: %d given up: %v; %d events in queues", name, len(failures), failures, i.Status().Queued)
 				}
 				p, isPanic := errors.AsType[*PanicError](failures[0])
@@ -197,6 +197,24 @@ func TestI15Panics(t *testing.T) {
 			})
 		}
 	}
+}
+
+// TestI7QueueByGoexit: a run ends as usual if QueueBy has ended the goroutine that calls it.
+func TestI7QueueByGoexit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		i, _ := newInformer(t, Options{}, script.Probe, script.Answer{Want: script.Streaming, Stall: true, Body: script.Event("ADDED", "a", 3) + script.Bookmark(10, true)})
+		opts := ReconcileOptions[testPod]{QueueBy: func(Event[testPod]) string {
+			runtime.Goexit()
+			return ""
+		}}
+		Reconcile(i, opts, func(context.Context, Event[testPod]) error { return nil })
+		stop := start(t, i)
+		time.Sleep(time.Minute)
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+		synctest.Wait() // the test fails if a goroutine remains
+	})
 }
 
 // TestReconcileSynced: the function is called when the copy is complete, unless it is to

@@ -35,6 +35,7 @@ type shard[T any] struct {
 	refused   error                            // the refusal that ended the reflector of an added namespace
 	reflector *reflector.Reflector[*scan.Item] // of the last run; nil before the first
 	stop      func()                           // ends the reflector and waits for it
+	removed   bool                             // no run may watch it any more
 }
 
 func newShard[T any](of *Informer[T], namespace string) *shard[T] {
@@ -52,8 +53,11 @@ func (i *Informer[T]) AddNamespace(namespace string) error {
 	defer i.namespacesMu.Unlock()
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if i.shards[""] != nil || namespace == "" {
+	if i.shards[""] != nil {
 		return ErrAllNamespaces
+	}
+	if namespace == "" || !isSegment(namespace) {
+		return fmt.Errorf("informer: a namespace cannot have the name %q", namespace)
 	}
 	s := i.shards[namespace]
 	if s == nil {
@@ -70,7 +74,8 @@ func (i *Informer[T]) AddNamespace(namespace string) error {
 // RemoveNamespace stops watching a namespace, waits until its watch has ended,
 // and deletes its objects from the copy: subscribers receive Deleted events
 // with Inferred set. A namespace that is not watched is ignored. If the informer
-// watches all namespaces, it returns [ErrAllNamespaces].
+// watches all namespaces, it returns [ErrAllNamespaces]. Functions of [Metrics] and of
+// indexes must not call it: it would wait for them.
 func (i *Informer[T]) RemoveNamespace(namespace string) error {
 	i.namespacesMu.Lock()
 	defer i.namespacesMu.Unlock()
@@ -79,7 +84,7 @@ func (i *Informer[T]) RemoveNamespace(namespace string) error {
 	all := i.shards[""] != nil
 	var stop func()
 	if s != nil {
-		stop = s.stop
+		stop, s.removed = s.stop, true
 	}
 	i.mu.Unlock()
 	if all {

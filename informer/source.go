@@ -32,10 +32,13 @@ type Source struct {
 // When an informer replaces a silent watch, it asks a transport that is a
 // [Freshener] for new connections, and clones an [http.Transport]. A wrapper
 // that is neither keeps the connections that it has, which may be dead. NewSource panics
-// without a base or a transport.
+// without a base or a transport, and if base has a user or password: it would not use them.
 func NewSource(base *url.URL, transport http.RoundTripper) *Source {
 	if base == nil || transport == nil {
 		panic("informer: NewSource needs a URL and a transport")
+	}
+	if base.User != nil {
+		panic("informer: NewSource: the transport has to authenticate, not the URL " + base.Redacted())
 	}
 	return &Source{base, transport}
 }
@@ -50,7 +53,7 @@ func (s *Source) Close() {
 
 // FromURL returns an API server that requires no credentials, such as "kubectl
 // proxy" or Watchkeeper itself: "http://127.0.0.1:8001". It fails if base is
-// not an http or https URL.
+// not an http or https URL, or has a user.
 func FromURL(base string) (*Source, error) {
 	u, err := url.Parse(base)
 	if err != nil {
@@ -58,6 +61,9 @@ func FromURL(base string) (*Source, error) {
 	}
 	if u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
 		return nil, fmt.Errorf("source: %q is not an http or https URL", base)
+	}
+	if u.User != nil {
+		return nil, fmt.Errorf("source: the user in %s would not be used; package kubeconfig has sources with credentials", u.Redacted())
 	}
 	t, ok := http.DefaultTransport.(*http.Transport)
 	if !ok {
@@ -100,6 +106,11 @@ func (s *Source) url(r Resource, namespace string, opts *Options) *url.URL {
 	return u
 }
 
+// isSegment reports whether a name can be a segment of a URL's path.
+func isSegment(name string) bool {
+	return name != "." && name != ".." && !strings.ContainsAny(name, "/%")
+}
+
 // A Key identifies an object within its resource. Namespace is "" if the
 // resource is cluster-scoped.
 type Key struct{ Namespace, Name string }
@@ -110,7 +121,7 @@ func (k Key) String() string { return string(kube.MakeKey(k.Namespace, k.Name)) 
 // missing says what of a resource the API server does not have, after it has answered
 // that it was not found: the group, the version or the resource. It returns "" if it
 // cannot tell.
-func (s *Source) missing(ctx context.Context, r Resource, err error) string {
+func (s *Source) missing(ctx context.Context, r Resource, namespace string, err error) string {
 	if refused, ok := errors.AsType[*RefusedError](err); !ok || refused.Code != http.StatusNotFound {
 		return ""
 	}
@@ -120,10 +131,19 @@ func (s *Source) missing(ctx context.Context, r Resource, err error) string {
 	if r.Group == "" {
 		base, group = s.base.JoinPath("api"), "the core group"
 	}
-	var resources struct{ Resources []struct{ Name string } } // APIResourceList
+	var resources struct { // APIResourceList
+		Resources []struct {
+			Name       string
+			Namespaced bool
+		}
+	}
 	if code := s.discover(ctx, base.JoinPath(r.Version), &resources); code == http.StatusOK {
 		for _, has := range resources.Resources {
-			if has.Name == r.Name {
+			switch {
+			case has.Name != r.Name:
+			case namespace != "" && !has.Namespaced:
+				return fmt.Sprintf(" (%s have no namespaces)", r.Name)
+			default:
 				return ""
 			}
 		}

@@ -41,9 +41,9 @@ type Status struct {
 	// [Reconcile], including those being handled and those waiting for a
 	// retry.
 	Queued int
-	// Lag is the time since LastContact.
+	// Lag is the time since LastContact; since the run began, if there was none.
 	Lag time.Duration
-	// LastContact is when the API server last sent anything.
+	// LastContact is when the API server last sent anything, a refusal included.
 	LastContact time.Time
 	// LastError is the last failure; nil once a watch is open again.
 	LastError error
@@ -112,8 +112,19 @@ func (i *Informer[T]) Status() Status {
 	for s := range i.events.subs {
 		sum.Behind = max(sum.Behind, i.events.lag(s))
 	}
-	if !sum.LastContact.IsZero() {
+	r := i.run
+	switch {
+	case !r.isActive():
+	case first: // no namespaces
+		sum.Phase = Watching
+	case time.Now().Before(r.notBefore):
+		sum.Phase, sum.LastError = Refused, r.refusal
+	}
+	switch {
+	case !sum.LastContact.IsZero():
 		sum.Lag = time.Since(sum.LastContact)
+	case r.isActive() && !first:
+		sum.Lag = time.Since(r.began)
 	}
 	return sum
 }
@@ -133,7 +144,8 @@ type Collection struct {
 // are not called.
 //
 // The functions are called concurrently. The informer waits for them to return and holds
-// no lock while it does.
+// no lock while it does. They must not call [Informer.RemoveNamespace] or [Informer.Wait],
+// which would wait for them.
 type Metrics struct {
 	// Changed is called for each change of the copy: Added, Updated or
 	// Deleted.

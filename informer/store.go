@@ -146,9 +146,14 @@ func (x *Index[T, K]) keys(r *record[T]) (any, error) {
 	if err != nil {
 		return nil, fmt.Errorf("index of %s: %w", Ref[T]{r}.Key(), err)
 	}
+	if len(found) < 2 {
+		return slices.Clone(found), nil
+	}
 	var all []K
+	seen := make(map[K]bool, len(found))
 	for _, k := range found {
-		if !slices.Contains(all, k) {
+		if !seen[k] {
+			seen[k] = true
 			all = append(all, k)
 		}
 	}

@@ -183,13 +183,16 @@ func TestNil(t *testing.T) {
 	src := NewSource(&url.URL{Scheme: "http", Host: "upstream"}, http.DefaultTransport)
 	i := New(src, pods, Raw(), Options{})
 	for what, call := range map[string]func(){
-		"Source":      func() { New(nil, pods, Raw(), Options{}) },
-		"Codec":       func() { New[testPod](src, pods, nil, Options{}) },
-		"Resource":    func() { New(src, Resource{Name: "pods"}, Raw(), Options{}) },
-		"AddIndex":    func() { AddIndex[json.RawMessage, string](i, nil) },
-		"a transport": func() { NewSource(&url.URL{}, nil) },
-		"a URL":       func() { NewSource(nil, http.DefaultTransport) },
-		"an informer": func() { AddIndex[json.RawMessage](nil, ByNamespace) },
+		"Source":       func() { New(nil, pods, Raw(), Options{}) },
+		"Codec":        func() { New[testPod](src, pods, nil, Options{}) },
+		"Resource":     func() { New(src, Resource{Name: "pods"}, Raw(), Options{}) },
+		"AddIndex":     func() { AddIndex[json.RawMessage, string](i, nil) },
+		"a transport":  func() { NewSource(&url.URL{}, nil) },
+		"pods/a":       func() { New(src, Resource{Version: "v1", Name: "pods/a"}, Raw(), Options{}) },
+		`".."`:         func() { New(src, pods, Raw(), Options{Namespaces: []string{".."}}) },
+		"authenticate": func() { NewSource(&url.URL{Scheme: "http", Host: "h", User: url.User("u")}, http.DefaultTransport) },
+		"a URL":        func() { NewSource(nil, http.DefaultTransport) },
+		"an informer":  func() { AddIndex[json.RawMessage](nil, ByNamespace) },
 		"Reconcile": func() {
 			Reconcile[json.RawMessage](nil, ReconcileOptions[json.RawMessage]{}, func(context.Context, Event[json.RawMessage]) error { return nil })
 		},

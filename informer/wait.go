@@ -44,8 +44,13 @@ func (i *Informer[T]) wait(ctx context.Context, done func() (bool, error)) error
 // waitShards waits until done returns true for the shards of some namespaces; without
 // any, for all shards. It returns an error as soon as done does for one of them, or one
 // that is not done cannot become so.
+//
+// The wait is for the run that there is at first. It fails when that ends, even if another
+// one has begun meanwhile.
 func (i *Informer[T]) waitShards(ctx context.Context, namespaces []string, done func(*shard[T]) (bool, error)) error {
+	var run *activeRun
 	return i.wait(ctx, func() (bool, error) {
+		run = cmp.Or(run, i.run)
 		shards, err := i.shardsLocked(namespaces)
 		if err != nil {
 			return false, err
@@ -59,7 +64,7 @@ func (i *Informer[T]) waitShards(ctx context.Context, namespaces []string, done 
 			all = all && ok
 		}
 		if !all {
-			err = i.stoppedLocked()
+			err = run.stopped()
 		}
 		return all, err
 	})

@@ -21,9 +21,9 @@ func field(number int, value string) string {
 	return string(binary.AppendUvarint([]byte{byte(number<<3 | 2)}, uint64(len(value)))) + value
 }
 
-// binaryEvent is an event of an object with a name and an RV.
-func binaryEvent(typ, name, rv string) string {
-	object := "k8s\x00" + field(2, field(1, field(1, name)+field(6, rv)))
+// binaryEvent is an event of an object with a name and an RV, and with other fields.
+func binaryEvent(typ, name, rv string, others ...string) string {
+	object := "k8s\x00" + field(2, field(1, field(1, name)+field(6, rv))+strings.Join(others, ""))
 	event := field(1, typ) + field(2, field(1, object))
 	return string(binary.BigEndian.AppendUint32(nil, uint32(len(event)))) + event
 }
@@ -32,16 +32,18 @@ func binaryEvent(typ, name, rv string) string {
 // anything else is an error.
 func TestFrames(t *testing.T) {
 	big := strings.Repeat("x", 3*frameBuffer)
+	bigJSON := strings.Replace(script.Event("MODIFIED", "a", 2), `"spec":{}`, `"spec":"`+big+`"`, 1)
+	bigBinary := binaryEvent("MODIFIED", "a", "2", field(2, big))
 	for _, test := range []struct {
 		name, stream string
 		protobuf     bool
 		want         string
 		err          error
 	}{
-		{"JSON", script.Event("ADDED", "a", 1) + script.Event("MODIFIED", big, 2) + script.Event("DELETED", "b", 3), false, "ADDED 1 MODIFIED 2 DELETED 3", io.EOF},
+		{"JSON", script.Event("ADDED", "a", 1) + bigJSON + script.Event("DELETED", "b", 3), false, "ADDED 1 MODIFIED 2 DELETED 3", io.EOF},
 		{"JSON that ends in a frame", script.Event("ADDED", "a", 1) + script.Event("ADDED", "b", 2)[:20], false, "ADDED 1", scan.ErrSyntax},
 		{"malformed JSON", script.Event("ADDED", "a", 1) + "oops\n", false, "ADDED 1", scan.ErrSyntax},
-		{"protobuf", binaryEvent("ADDED", "a", "1") + binaryEvent("MODIFIED", big, "2") + binaryEvent("DELETED", "b", "3"), true, "ADDED 1 MODIFIED 2 DELETED 3", io.EOF},
+		{"protobuf", binaryEvent("ADDED", "a", "1") + bigBinary + binaryEvent("DELETED", "b", "3"), true, "ADDED 1 MODIFIED 2 DELETED 3", io.EOF},
 		{"protobuf that ends in a length", binaryEvent("ADDED", "a", "1") + "\x00", true, "ADDED 1", io.ErrUnexpectedEOF},
 		{"protobuf that ends after a length", binaryEvent("ADDED", "a", "1") + "\x00\x00\x00\x09", true, "ADDED 1", io.ErrUnexpectedEOF},
 		{"protobuf that ends in a frame", binaryEvent("ADDED", "a", "1")[:9], true, "", io.ErrUnexpectedEOF},

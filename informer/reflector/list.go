@@ -41,8 +41,10 @@ func (r *Reflector[O]) list(ctx context.Context) error {
 		r.reason = relistDiverged
 		r.setContinuity(Diverged)
 	}
-	// The definition of a custom resource may have changed while there was no watch.
-	r.overwrite = r.reason == relistDiverged || r.reason == relistSchema || r.reason == relistExpired && !page.Typed
+	// The definition of a custom resource may have changed while there was no watch, or
+	// since an earlier run.
+	maybeChanged := !page.Typed && (r.reason == relistExpired || r.reason == relistInitial && head > 0)
+	r.overwrite = r.reason == relistDiverged || r.reason == relistSchema || maybeChanged
 	r.collection = page
 	// After two failures in a row one paged list is taken instead, unless the upstream
 	// only asked to wait.

@@ -255,7 +255,8 @@ func (r *Reflector[O]) Run(ctx context.Context) error {
 			r.expired++
 		} else {
 			r.expired = 0
-			if r.sink.Head() != head || lasted > healthyStream {
+			// A list moves the head, too, though the watch after it may never be readable.
+			if r.sink.Head() != head && !isMalformed(err) || lasted > healthyStream {
 				failures, answered = 0, 0
 			}
 		}

@@ -378,21 +378,23 @@ func TestRequestRate(t *testing.T) {
 			})
 		})
 	}
-	t.Run("lists whose watch has expired", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			answers := []script.Answer{script.Probe}
-			for i := range 1000 {
-				answers = append(answers, script.Answer{Body: script.Bookmark(10+i, true) + `{"type":"ERROR","object":` + script.Status(410) + "}\n"})
-			}
-			up := &script.Upstream{T: t, Answers: answers}
-			u, _ := url.Parse("http://upstream/api/v1/pods")
-			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
-			defer cancel()
-			if err := New(Objects(false), &recordingSink{}, Options{Transport: up, URL: u}).Run(ctx); err != nil || len(up.Asked) > 150 {
-				t.Errorf("%d requests, %v", len(up.Asked), err)
-			}
+	for name, then := range map[string]string{"has expired": `{"type":"ERROR","object":` + script.Status(410) + "}\n", "cannot be read": "no JSON\n"} {
+		t.Run("lists whose watch "+name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				answers := []script.Answer{script.Probe}
+				for i := range 1000 {
+					answers = append(answers, script.Answer{Body: script.Bookmark(10+i, true) + then})
+				}
+				up := &script.Upstream{T: t, Answers: answers}
+				u, _ := url.Parse("http://upstream/api/v1/pods")
+				ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+				defer cancel()
+				if err := New(Objects(false), &recordingSink{}, Options{Transport: up, URL: u}).Run(ctx); err != nil || len(up.Asked) > 150 {
+					t.Errorf("%d requests, %v", len(up.Asked), err)
+				}
+			})
 		})
-	})
+	}
 }
 
 // TestPauseAfterOutage: an API server that was down and answers 503 while it starts is

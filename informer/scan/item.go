@@ -104,10 +104,16 @@ func (it *Item) Size(managedFields bool) int {
 // bytes do not change.
 func unsafeString(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
+// maxKey limits the bytes of a [kube.Key]. Names have at most 253.
+const maxKey = 1 << 12
+
 // check is [Object.check] for items.
 func (it *Item) check() error {
 	if it.Name == "" || it.RV == 0 {
 		return fmt.Errorf("%w: %q has no name or resourceVersion", ErrNotObject, it.Name)
+	}
+	if n := len(it.Namespace) + 1 + len(it.Name); n > maxKey {
+		return fmt.Errorf("%w: a name and namespace of %d bytes", ErrNotObject, n)
 	}
 	return nil
 }

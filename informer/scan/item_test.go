@@ -57,12 +57,13 @@ func TestItemEventOfOtherTypes(t *testing.T) {
 		t.Errorf("%v %s", err, e.Status)
 	}
 	for text, want := range map[string]error{
-		`{"type":"ADDED"}`:                                                          ErrNotObject,
-		`{"type":"NEW","object":` + pod + `}`:                                       ErrNotObject,
-		`{"type":"ADDED","object":{"metadata":{"name":"a"}}}`:                       ErrNotObject,
-		`{"type":"ADDED","object":{"metadata":{"name":"a","resourceVersion":"x"}}}`: ErrNotObject,
-		`{"type":"ADDED","object":` + pod[:80]:                                      ErrSyntax,
-		`{"type":"BOOKMARK","object":{"metadata":{}}}`:                              ErrNotObject,
+		`{"type":"ADDED"}`:                                    ErrNotObject,
+		`{"type":"NEW","object":` + pod + `}`:                 ErrNotObject,
+		`{"type":"ADDED","object":{"metadata":{"name":"a"}}}`: ErrNotObject,
+		`{"type":"ADDED","object":{"metadata":{"name":"` + strings.Repeat("a", 1<<16) + `","resourceVersion":"5"}}}`: ErrNotObject,
+		`{"type":"ADDED","object":{"metadata":{"name":"a","resourceVersion":"x"}}}`:                                  ErrNotObject,
+		`{"type":"ADDED","object":` + pod[:80]:                                                                       ErrSyntax,
+		`{"type":"BOOKMARK","object":{"metadata":{}}}`:                                                               ErrNotObject,
 	} {
 		if err := e.Scan([]byte(text)); !errors.Is(err, want) {
 			t.Errorf("%s: %v, want %v", text, err, want)

@@ -39,6 +39,7 @@ func ParseList(text, itemKind string) (*List, error) {
 	p := scanner{s: text}
 	var t table
 	var items []string
+	hasItems := false
 	n := 0
 	for first := true; ; first = false {
 		name, ok, err := p.member(first)
@@ -58,6 +59,7 @@ func ParseList(text, itemKind string) (*List, error) {
 		case "metadata":
 			err = p.listMetadata(l)
 		case "items":
+			hasItems = true
 			items, err = p.items()
 		default:
 			if l.table() {
@@ -80,7 +82,7 @@ func ParseList(text, itemKind string) (*List, error) {
 		l.Columns = strings.Clone(t.columns)
 		return l, l.rows(t.objects)
 	}
-	if l.RV == 0 || l.ItemKind == "" || len(l.header()) > maxItemHeader {
+	if !hasItems || l.RV == 0 || l.ItemKind == "" || len(l.header()) > maxItemHeader {
 		return nil, fmt.Errorf("%w: %q is not a list with a resourceVersion", ErrNotObject, l.Kind)
 	}
 	l.Items = make([]*Object, 0, len(items))

@@ -109,6 +109,9 @@ func (o *Object) check() error {
 	if o.Key.Name() == "" || o.RV == 0 {
 		return fmt.Errorf("%w: %s %q has no name or resourceVersion", ErrNotObject, o.Kind, o.Key)
 	}
+	if len(o.Key) > maxKey {
+		return fmt.Errorf("%w: a name and namespace of %d bytes", ErrNotObject, len(o.Key))
+	}
 	return nil
 }
 

@@ -61,6 +61,7 @@ func TestParseFrame(t *testing.T) {
 		{``, ErrSyntax},
 		{"{\"type\":\"ADDED\",\"object\":{\"kind\":\"a\x00b\"}}", ErrSyntax},
 		{`{"type":"ADDED"}`, ErrNotObject},
+		{`{"type":"ADDED","object":{"metadata":{"name":"` + strings.Repeat("a", 1<<16) + `","resourceVersion":"5"}}}`, ErrNotObject},
 		{`{"type":"NEWTYPE","object":` + pod + `}`, ErrNotObject},
 		{`{"type":"ADDED","object":{"kind":"Pod","metadata":{"name":"x"}}}`, ErrNotObject},
 		{`{"type":"ADDED","object":{"kind":"Pod","metadata":{"name":"x","resourceVersion":"abc"}}}`, ErrNotObject},
