@@ -28,6 +28,10 @@ type Options struct {
 	// MetadataOnly requests nothing but the metadata of objects: the Codec receives a
 	// PartialObjectMetadata of meta.k8s.io/v1.
 	MetadataOnly bool
+	// JSON requests JSON even if the Codec takes protobuf, for API servers that have no
+	// protobuf, as that of package informertest. The Codec has to decode both, as those
+	// of package typed do.
+	JSON bool
 	// KeepManagedFields keeps metadata.managedFields, often a third of an
 	// object. The default removes it.
 	KeepManagedFields bool
@@ -139,7 +143,7 @@ func New[T any](src *Source, res Resource, codec Codec[T], opts Options) *Inform
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
 	i := &Informer[T]{
-		src: src, res: res, opts: opts, format: &format[T]{codec: codec, compression: opts.Compression},
+		src: src, res: res, opts: opts, format: &format[T]{codec: codec, protobuf: codec.Protobuf() && !opts.JSON, compression: opts.Compression},
 		shards: map[string]*shard[T]{}, tasks: map[*task]bool{},
 		events: eventLog[T]{maxEntries: opts.Backlog, subs: map[*subscription[T]]bool{}},
 	}
@@ -334,7 +338,7 @@ func (i *Informer[T]) watchLocked(s *shard[T]) {
 	}
 	ctx, cancel := context.WithCancel(r.ctx)
 	u := i.src.url(i.res, s.namespace, &i.opts)
-	encoding := reflector.Items(i.format.codec.Protobuf(), i.opts.MetadataOnly)
+	encoding := reflector.Items(i.format.protobuf, i.opts.MetadataOnly)
 	s.reflector = reflector.New(encoding, s, reflector.Options{
 		Transport: i.src.transport,
 		URL:       u,

@@ -17,8 +17,8 @@ import (
 // Its methods must be safe for concurrent use.
 type Codec[T any] interface {
 	// Protobuf reports whether objects are requested in protobuf, which API
-	// servers offer for their built-in types only. Otherwise they are
-	// requested in JSON.
+	// servers offer for their built-in types only. Otherwise, and with [Options].JSON,
+	// they are requested in JSON.
 	Protobuf() bool
 	// Decode decodes an object: JSON with apiVersion and kind, or the object's
 	// protobuf message without the envelope that names these. It must not
@@ -81,6 +81,7 @@ type decoded[T any] struct {
 // A format is how the records of an informer are encoded.
 type format[T any] struct {
 	codec       Codec[T]
+	protobuf    bool                 // the objects are, and not JSON
 	compression Compression          // nil for none
 	mutations   *mutationDetector[T] // nil for none
 }
@@ -193,7 +194,7 @@ func (r Ref[T]) encoded() (raw []byte, isProtobuf bool) {
 	if err != nil {
 		return nil, false
 	}
-	return raw, r.r.format.codec.Protobuf()
+	return raw, r.r.format.protobuf
 }
 
 // Label returns the value of a label without decoding the object; ok is false

@@ -10,6 +10,7 @@
 package typed
 
 import (
+	"encoding/json"
 	"fmt"
 	"reflect"
 
@@ -23,8 +24,8 @@ import (
 	"github.com/watchkeeper/watchkeeper/informer"
 )
 
-// An Object is a pointer to a generated type, such as *corev1.Pod. A list, such as
-// *corev1.PodList, is none.
+// An Object is a pointer to a generated type with protobuf, such as *corev1.Pod. A list, such
+// as *corev1.PodList, is none, nor is a type of kubebuilder's: see [NewFromScheme].
 type Object interface {
 	runtime.Object
 	metav1.Object
@@ -32,8 +33,8 @@ type Object interface {
 }
 
 // New returns an informer of a type in client-go's scheme, in the API version of
-// its Go package. It panics if the scheme does not have the type: use
-// [informer.New] with [Protobuf] for such a type.
+// its Go package. It panics if the scheme does not have the type: use [NewFromScheme] for
+// one of your own, or [informer.New] with [Protobuf].
 func New[T Object](src *informer.Source, opts informer.Options) *informer.Informer[T] {
 	res, err := resource(newObject[T]())
 	if err != nil {
@@ -86,8 +87,8 @@ func newObject[T runtime.Object]() T {
 }
 
 // Protobuf returns the codec of a generated type that its API server serves in
-// protobuf, as kube-apiserver does for all built-in types. As with client-go, the
-// objects' kind and apiVersion are empty.
+// protobuf, as kube-apiserver does for all built-in types. It decodes JSON as well, see
+// [informer.Options].JSON. As with client-go, the objects' kind and apiVersion are empty.
 func Protobuf[T Object]() informer.Codec[T] { return codec[T]{} }
 
 type codec[T Object] struct{}
@@ -96,7 +97,12 @@ func (codec[T]) Protobuf() bool { return true }
 
 func (codec[T]) Decode(raw []byte) (T, error) {
 	o := newObject[T]()
-	return o, o.Unmarshal(raw)
+	if len(raw) == 0 || raw[0] != '{' { // which begins no message
+		return o, o.Unmarshal(raw)
+	}
+	err := json.Unmarshal(raw, o)
+	o.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})
+	return o, err
 }
 
 // Unstructured returns the codec of any kind of object, in JSON.

@@ -25,6 +25,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/watchkeeper/watchkeeper/informer"
+	"github.com/watchkeeper/watchkeeper/informer/informertest"
 )
 
 func TestResource(t *testing.T) {
@@ -217,6 +218,32 @@ func TestScheme(t *testing.T) {
 	}})
 	if want := (informer.Resource{Group: "example.com", Version: "v1", Name: "widgetry"}); err != nil || of.Resource != want {
 		t.Errorf("%+v, %v", of, err)
+	}
+}
+
+// TestJSON: an API server that has no protobuf is asked for JSON.
+func TestJSON(t *testing.T) {
+	api := informertest.New(informertest.Options{Resources: []informertest.Resource{informertest.ConfigMaps}})
+	network := informertest.NewNetwork(api)
+	defer network.Close()
+	api.Put("configmaps", `{"metadata":{"name":"a","namespace":"ns","labels":{"x":"y"}},"data":{"k":"v"}}`)
+	i := New[*corev1.ConfigMap](informer.NewSource(network.URL(), network), informer.Options{JSON: true})
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if err := i.Start(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if err := i.WaitSynced(ctx); err != nil {
+		t.Fatal(err)
+	}
+	ref, _ := i.Get(informer.Key{Namespace: "ns", Name: "a"})
+	m, err := ref.Object()
+	if label, ok := ref.Label("x"); err != nil || m.Data["k"] != "v" || m.Kind != "" || label != "y" || !ok {
+		t.Errorf("%+v, %v, label %q", m, err, label)
+	}
+	cancel()
+	if err := i.Wait(); err != nil {
+		t.Error(err)
 	}
 }
 
