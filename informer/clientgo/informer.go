@@ -210,11 +210,18 @@ func (a *Informer[T]) IsStopped() bool {
 
 // SetWatchErrorHandler implements cache.SharedInformer.
 func (a *Informer[T]) SetWatchErrorHandler(handler cache.WatchErrorHandler) error {
+	if handler == nil {
+		return a.SetWatchErrorHandlerWithContext(nil)
+	}
 	return a.SetWatchErrorHandlerWithContext(func(_ context.Context, r *cache.Reflector, err error) { handler(r, err) })
 }
 
-// SetWatchErrorHandlerWithContext implements cache.SharedInformer.
+// SetWatchErrorHandlerWithContext implements cache.SharedInformer. As in client-go,
+// nil is cache.DefaultWatchErrorHandler.
 func (a *Informer[T]) SetWatchErrorHandlerWithContext(handler cache.WatchErrorHandlerWithContext) error {
+	if handler == nil {
+		handler = cache.DefaultWatchErrorHandler
+	}
 	return a.configure(func() error {
 		a.errorHandler = handler
 		return nil

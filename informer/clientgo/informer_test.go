@@ -5,6 +5,7 @@ package clientgo
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"reflect"
 	"regexp"
@@ -350,6 +351,32 @@ func TestRefused(t *testing.T) {
 		}
 		stop()
 	})
+}
+
+// TestNilErrorHandler: as in client-go, a watch error handler that is nil is the default
+// one.
+func TestNilErrorHandler(t *testing.T) {
+	for name, set := range map[string]func(*Informer[configMap]) error{
+		"with context":    func(a *Informer[configMap]) error { return a.SetWatchErrorHandlerWithContext(nil) },
+		"without context": func(a *Informer[configMap]) error { return a.SetWatchErrorHandler(nil) },
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			u := newUpstream(t)
+			u.refuse(403)
+			a := newTestInformer(u, nil)
+			other := func(*cache.Reflector, error) { t.Errorf("%s: the previous handler is called", name) }
+			if err := errors.Join(a.SetWatchErrorHandler(other), set(a)); err != nil {
+				t.Fatal(err)
+			}
+			unhandled.read()
+			stop := run(t, a)
+			settle()
+			if errs := unhandled.read(); len(errs) == 0 {
+				t.Errorf("%s: the default handler is not called", name)
+			}
+			stop()
+		})
+	}
 }
 
 // TestTransform: handlers, store and indexes have transformed objects.
