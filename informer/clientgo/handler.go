@@ -68,8 +68,9 @@ func (a *Informer[T]) AddEventHandlerWithOptions(h cache.ResourceEventHandler, o
 	return r, nil
 }
 
-// RemoveEventHandler implements cache.SharedInformer. After it has returned, no
-// further call of the handler begins.
+// RemoveEventHandler implements cache.SharedInformer. It does not wait for a call of
+// the handler that is in progress or about to begin: at most that one call is seen after
+// RemoveEventHandler has returned.
 func (a *Informer[T]) RemoveEventHandler(handle cache.ResourceEventHandlerRegistration) error {
 	r, ok := handle.(*registration[T])
 	if !ok || r.of != a {
@@ -97,18 +98,25 @@ func (r *registration[T]) dispatch(e informer.Event[T]) {
 		}
 	}
 	o, ok := object(e.Ref())
-	if !ok || r.isRemoved() { // perhaps while a resync was in progress
+	if !ok {
+		return
+	}
+	var old T
+	hasOld := false // false if the handler has never received it
+	if e.Type == informer.Updated {
+		old, hasOld = object(e.Old)
+	}
+	// After the decoding, which may take long, and perhaps a resync.
+	if r.isRemoved() {
 		return
 	}
 	switch {
 	case e.Type == informer.Added:
 		r.handler.OnAdd(o, e.Initial)
+	case hasOld:
+		r.handler.OnUpdate(old, o)
 	case e.Type == informer.Updated:
-		if old, ok := object(e.Old); ok {
-			r.handler.OnUpdate(old, o)
-		} else { // the handler has never received it
-			r.handler.OnAdd(o, false)
-		}
+		r.handler.OnAdd(o, false)
 	case e.Inferred:
 		r.handler.OnDelete(cache.DeletedFinalStateUnknown{Key: e.Key.String(), Obj: o})
 	default:
@@ -162,10 +170,11 @@ func (r *registration[T]) resync(ctx context.Context) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, ref := range r.known {
+		o, ok := object(ref)
 		if ctx.Err() != nil || r.isRemoved() {
 			return
 		}
-		if o, ok := object(ref); ok {
+		if ok {
 			r.handler.OnUpdate(o, o)
 		}
 	}

@@ -209,6 +209,62 @@ func TestRemovedMeanwhile(t *testing.T) {
 	})
 }
 
+// TestRemovedWhileDecoding: a handler that is removed while an object is decoded for it is
+// not called: for neither version of an update, nor in a resync.
+func TestRemovedWhileDecoding(t *testing.T) {
+	update := func(r *registration[configMap], old, now informer.Ref[configMap]) {
+		r.dispatch(informer.Event[configMap]{Type: informer.Updated, Key: now.Key(), Old: old, New: now})
+	}
+	for name, test := range map[string]struct {
+		decoding int
+		call     func(r *registration[configMap], old, now informer.Ref[configMap])
+	}{
+		"new version": {1, update},
+		"old version": {2, update},
+		"resync": {1, func(r *registration[configMap], _, now informer.Ref[configMap]) {
+			r.known[now.Key()] = now
+			r.resync(t.Context())
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { testRemovedWhileDecoding(t, test.decoding, test.call) })
+		})
+	}
+}
+
+// testRemovedWhileDecoding removes the handler during the given decoding of call.
+func testRemovedWhileDecoding(t *testing.T, decoding int, call func(r *registration[configMap], old, now informer.Ref[configMap])) {
+	u := newUpstream(t)
+	u.put("ns/a", "red")
+	u.put("ns/b", "blue")
+	a := newTestInformer(u, nil)
+	d := &diary{}
+	r := &registration[configMap]{of: a, handler: d, removed: make(chan struct{}), known: map[informer.Key]informer.Ref[configMap]{}}
+	r.stop = func() { close(r.removed) }
+	a.handlers[r] = true
+	decoded := 0
+	if err := a.SetTransform(func(o any) (any, error) {
+		if decoded++; decoded == decoding {
+			if err := a.RemoveEventHandler(r); err != nil {
+				t.Error(err)
+			}
+		}
+		return o, nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	stop := run(t, a)
+	settle()
+	old, _ := a.inf.Get(informer.Key{Namespace: "ns", Name: "a"})
+	now, _ := a.inf.Get(informer.Key{Namespace: "ns", Name: "b"})
+	call(r, old, now)
+	want(t, d.read())
+	if decoded < decoding {
+		t.Errorf("%d objects were decoded", decoded)
+	}
+	stop()
+}
+
 // TestStop: an informer runs once.
 func TestStop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
