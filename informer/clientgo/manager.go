@@ -101,14 +101,14 @@ func (m manager) parse(r *http.Request, opts *informer.Options) (res informer.Re
 	case ok && parts[0] == "apis" && len(parts) > 3:
 		parts = parts[1:]
 	default:
-		return res, fmt.Errorf("%s is not a collection below %s", r.URL, m.base)
+		return res, fmt.Errorf("%s is not a collection below %s", r.URL.Redacted(), m.base.Redacted())
 	}
 	if len(parts) == 5 && parts[2] == "namespaces" {
 		opts.Namespaces = []string{parts[3]}
 		parts = slices.Delete(parts, 2, 4)
 	}
 	if len(parts) != 3 {
-		return res, fmt.Errorf("%s is not a collection", r.URL)
+		return res, fmt.Errorf("%s is not a collection", r.URL.Redacted())
 	}
 	for key, values := range r.URL.Query() {
 		switch key {
@@ -118,7 +118,7 @@ func (m manager) parse(r *http.Request, opts *informer.Options) (res informer.Re
 			opts.FieldSelector = values[0]
 		case "limit": // set by interceptList
 		default:
-			return res, fmt.Errorf("%s has the parameter %s, which informers do not support", r.URL, key)
+			return res, fmt.Errorf("%s has the parameter %s, which informers do not support", r.URL.Redacted(), key)
 		}
 	}
 	return informer.Resource{Group: parts[0], Version: parts[1], Name: parts[2]}, nil

@@ -9,11 +9,13 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/url"
 	"time"
 
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	clienttransport "k8s.io/client-go/transport"
 
 	"github.com/watchkeeper/watchkeeper/informer"
 )
@@ -50,16 +52,19 @@ func InCluster() (*informer.Source, error) {
 }
 
 // FromConfig returns the API server of a client-go configuration. Its rate limits
-// are not used: an informer sends few requests and has its own backoff.
+// are not used: an informer sends few requests and has its own backoff. As with client-go,
+// a user and password in the URL of its Host are preferred to a token or those of the
+// configuration.
 func FromConfig(config *rest.Config) (*informer.Source, error) {
 	base, _, err := rest.DefaultServerUrlFor(config)
 	if err != nil {
 		return nil, fmt.Errorf("kubeconfig: %w", err)
 	}
-	t, err := newTransport(config)
+	t, err := newTransport(config, base.User)
 	if err != nil {
 		return nil, fmt.Errorf("kubeconfig: %w", err)
 	}
+	base.User = nil // errors have the URL
 	return informer.NewSource(base, t), nil
 }
 
@@ -68,9 +73,10 @@ func FromConfig(config *rest.Config) (*informer.Source, error) {
 type transport struct {
 	http.RoundTripper
 	config *rest.Config
+	user   *url.Userinfo // of the URL; nil for none
 }
 
-func newTransport(config *rest.Config) (*transport, error) {
+func newTransport(config *rest.Config, user *url.Userinfo) (*transport, error) {
 	config = rest.CopyConfig(config)
 	if config.Dial == nil {
 		// client-go does not share a transport that has a dialer.
@@ -83,7 +89,12 @@ func newTransport(config *rest.Config) (*transport, error) {
 	if config.Transport == nil {
 		limitReceiveBuffer(t)
 	}
-	return &transport{t, config}, nil
+	if user != nil {
+		// Around the others, which do not change the header. http.Client does the same.
+		password, _ := user.Password()
+		t = clienttransport.NewBasicAuthRoundTripper(user.Username(), password, t)
+	}
+	return &transport{t, config, user}, nil
 }
 
 // limitReceiveBuffer sets the receive buffer that [informer.FromURL] has, so that
@@ -98,7 +109,7 @@ func limitReceiveBuffer(t http.RoundTripper) {
 }
 
 // Fresh implements informer.Freshener.
-func (t *transport) Fresh() (http.RoundTripper, error) { return newTransport(t.config) }
+func (t *transport) Fresh() (http.RoundTripper, error) { return newTransport(t.config, t.user) }
 
 // CloseIdleConnections closes the connections that are not in use.
 func (t *transport) CloseIdleConnections() { utilnet.CloseIdleConnectionsFor(t.RoundTripper) }

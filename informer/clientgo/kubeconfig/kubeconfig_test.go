@@ -11,13 +11,17 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 
 	"github.com/watchkeeper/watchkeeper/informer"
@@ -77,7 +81,7 @@ current-context: x
 // TestReceiveBuffer: the limit is set on the transport below all wrappers that
 // authenticate.
 func TestReceiveBuffer(t *testing.T) {
-	got, err := newTransport(&rest.Config{Host: "https://127.0.0.1:1", BearerToken: "secret", UserAgent: "me"})
+	got, err := newTransport(&rest.Config{Host: "https://127.0.0.1:1", BearerToken: "secret", UserAgent: "me"}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,7 +102,7 @@ func TestFresh(t *testing.T) {
 	addresses := map[string]bool{}
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { addresses[r.RemoteAddr] = true }))
 	defer server.Close()
-	first, err := newTransport(&rest.Config{Host: server.URL})
+	first, err := newTransport(&rest.Config{Host: server.URL}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,6 +121,59 @@ func TestFresh(t *testing.T) {
 	if len(addresses) != 2 {
 		t.Errorf("%d connections", len(addresses))
 	}
+}
+
+// TestUserOfHost: a user in the URL authenticates as with client-go, also on fresh
+// connections, and does not appear in errors.
+func TestUserOfHost(t *testing.T) {
+	var got []string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		got = append(got, r.Header.Get("Authorization"))
+		w.WriteHeader(http.StatusForbidden)
+	}))
+	defer server.Close()
+	config := &rest.Config{Host: strings.Replace(server.URL, "http://", "http://user:p%40w@", 1), BearerToken: "token"}
+	client, err := rest.UnversionedRESTClientFor(withCodec(config))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := client.Get().AbsPath("/api").Do(t.Context()).Error(); err == nil {
+		t.Error("client-go is not refused")
+	}
+	src, err := FromConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer src.Close()
+	err = informer.New(src, informer.Resource{Version: "v1", Name: "pods"}, informer.Raw(), informer.Options{}).Run(t.Context())
+	if err == nil || strings.Contains(err.Error(), "user") {
+		t.Error(err)
+	}
+	first, err := newTransport(config, url.UserPassword("user", "p@w"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	fresh, err := first.Fresh()
+	if err != nil {
+		t.Fatal(err)
+	}
+	req, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL, nil)
+	resp, err := fresh.RoundTrip(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	want := "Basic " + base64.StdEncoding.EncodeToString([]byte("user:p@w"))
+	if len(got) < 3 || slices.ContainsFunc(got, func(header string) bool { return header != want }) {
+		t.Errorf("%q", got)
+	}
+}
+
+// withCodec returns a configuration with what a REST client needs.
+func withCodec(config *rest.Config) *rest.Config {
+	config = rest.CopyConfig(config)
+	config.NegotiatedSerializer = scheme.Codecs.WithoutConversion()
+	return config
 }
 
 // TestClose: Close of a source closes its connection.
