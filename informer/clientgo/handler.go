@@ -5,6 +5,7 @@ package clientgo
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -49,6 +50,9 @@ func (a *Informer[T]) AddEventHandlerWithOptions(h cache.ResourceEventHandler, o
 	defer a.mu.Unlock()
 	if err := a.closedLocked(); err != nil {
 		return nil, err
+	}
+	if h == nil {
+		return nil, errors.New("the event handler is nil")
 	}
 	r := &registration[T]{syncState: newSyncState("handler of " + a.typeName()), of: a, handler: h, period: a.resync, removed: make(chan struct{})}
 	if opts.ResyncPeriod != nil {

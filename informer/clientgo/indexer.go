@@ -39,9 +39,12 @@ type index[T runtime.Object] struct {
 func (s *indexer[T]) AddIndexers(indexers cache.Indexers) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for name := range indexers {
-		if s.indexes[name] != nil {
+	for name, find := range indexers {
+		switch {
+		case s.indexes[name] != nil:
 			return fmt.Errorf("index %q exists already", name)
+		case find == nil:
+			return fmt.Errorf("the function of index %q is nil", name)
 		}
 	}
 	for name, find := range indexers {

@@ -63,17 +63,25 @@ var (
 
 // New returns an informer of a collection. resync, where 0 is none, and indexers
 // are those of cache.NewSharedIndexInformer. The codec of generated types is
-// [typed.Protobuf], and [typed.Unstructured] fits every kind.
+// [typed.Protobuf], and [typed.Unstructured] fits every kind. Like [informer.New], New
+// panics without a source, a resource or a codec, and if the function of an index is nil.
 func New[T runtime.Object](src *informer.Source, res informer.Resource, codec informer.Codec[T], opts informer.Options,
 	resync time.Duration, indexers cache.Indexers,
 ) *Informer[T] {
+	if codec == nil {
+		panic("clientgo: New needs a Codec, such as those of package typed")
+	}
 	c := &transformCodec[T]{Codec: codec}
 	return wrap(informer.New(src, res, c, opts), c, resync, indexers)
 }
 
 // Wrap returns an adapter for an existing informer. Call the adapter's Run
-// instead of inf's. It cannot have a transform.
+// instead of inf's. It cannot have a transform. Wrap panics without an informer, and if
+// the function of an index is nil.
 func Wrap[T runtime.Object](inf *informer.Informer[T], resync time.Duration, indexers cache.Indexers) *Informer[T] {
+	if inf == nil {
+		panic("clientgo: Wrap needs an Informer")
+	}
 	return wrap(inf, nil, resync, indexers)
 }
 
@@ -84,8 +92,9 @@ func wrap[T runtime.Object](inf *informer.Informer[T], codec *transformCodec[T],
 		handlers: map[*registration[T]]bool{}, errorHandler: cache.DefaultWatchErrorHandler,
 	}
 	a.syncState = newSyncState("informer of " + a.typeName())
-	// The only error is an index that already exists.
-	_ = a.store.AddIndexers(indexers)
+	if err := a.store.AddIndexers(indexers); err != nil { // a nil function: no index exists yet
+		panic("clientgo: " + err.Error())
+	}
 	return a
 }
 

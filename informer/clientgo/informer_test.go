@@ -435,6 +435,41 @@ func TestNilErrorHandler(t *testing.T) {
 	}
 }
 
+// TestNilArguments: an argument that must not be nil is named at the call.
+func TestNilArguments(t *testing.T) {
+	src, opts, none := newUpstream(t).source(), informer.Options{}, cache.Indexers{"color": nil}
+	for want, call := range map[string]func(){
+		"informer: New needs a": func() { New(nil, configMaps, typed.Unstructured(), opts, 0, nil) },
+		"clientgo: New needs a Codec, such as those of package typed": func() { New[configMap](src, configMaps, nil, opts, 0, nil) },
+		`clientgo: the function of index "color" is nil`:              func() { New(src, configMaps, typed.Unstructured(), opts, 0, none) },
+		"clientgo: Wrap needs an Informer":                            func() { Wrap[configMap](nil, 0, nil) },
+	} {
+		func() {
+			defer func() {
+				if got := fmt.Sprint(recover()); !strings.HasPrefix(got, want) {
+					t.Errorf("panic with %s, want %q", got, want)
+				}
+			}()
+			call()
+		}()
+	}
+	a := New(src, configMaps, typed.Unstructured(), opts, 0, nil)
+	for want, err := range map[string]error{
+		`the function of index "color" is nil`: a.AddIndexers(none),
+		"the event handler is nil":             second(a.AddEventHandler(nil)),
+		"manager configuration: config is nil": third(ForManager(nil, opts)),
+	} {
+		if err == nil || err.Error() != want {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+	if len(a.GetIndexer().GetIndexers()) > 0 {
+		t.Error("an index without a function was added")
+	}
+}
+
+func third[A, B any](_ A, _ B, err error) error { return err }
+
 // TestTransform: handlers, store and indexes have transformed objects.
 func TestTransform(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -49,6 +49,9 @@ type NewInformerFunc = func(cache.ListerWatcher, runtime.Object, time.Duration, 
 // error, and so does the manager's cache. EnableWatchBookmarks of the manager has
 // no effect: informers always request bookmarks.
 func ForManager(config *rest.Config, opts informer.Options) (*rest.Config, NewInformerFunc, error) {
+	if config == nil {
+		return nil, nil, errors.New("manager configuration: config is nil")
+	}
 	if len(opts.Namespaces) > 0 || opts.LabelSelector != "" || opts.FieldSelector != "" {
 		return nil, nil, errors.New("set namespaces and selectors in the options of the manager's cache")
 	}

@@ -6,6 +6,7 @@
 package kubeconfig
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -56,6 +57,9 @@ func InCluster() (*informer.Source, error) {
 // a user and password in the URL of its Host are preferred to a token or those of the
 // configuration.
 func FromConfig(config *rest.Config) (*informer.Source, error) {
+	if config == nil {
+		return nil, errors.New("kubeconfig: config is nil")
+	}
 	base, _, err := rest.DefaultServerUrlFor(config)
 	if err != nil {
 		return nil, fmt.Errorf("kubeconfig: %w", err)

@@ -202,6 +202,12 @@ func TestClose(t *testing.T) {
 	}
 }
 
+func TestNilConfig(t *testing.T) {
+	if _, err := FromConfig(nil); err == nil || err.Error() != "kubeconfig: config is nil" {
+		t.Error(err)
+	}
+}
+
 func TestNotInCluster(t *testing.T) {
 	t.Setenv("KUBERNETES_SERVICE_HOST", "")
 	if _, err := InCluster(); !errors.Is(err, rest.ErrNotInCluster) {

@@ -11,6 +11,7 @@ package typed
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"reflect"
 
@@ -36,6 +37,9 @@ type Object interface {
 // its Go package. It panics if the scheme does not have the type: use [NewFromScheme] for
 // one of your own, or [informer.New] with [Protobuf].
 func New[T Object](src *informer.Source, opts informer.Options) *informer.Informer[T] {
+	if err := checkType[T](); err != nil {
+		panic(err)
+	}
 	res, err := resource(newObject[T]())
 	if err != nil {
 		panic(err)
@@ -46,8 +50,18 @@ func New[T Object](src *informer.Source, opts informer.Options) *informer.Inform
 // NewFromScheme returns an informer of a type in a scheme, such as one that kubebuilder has
 // made. The mapper, such as that of a manager, knows the name of its resource: it may ask
 // the API server. Objects are requested in JSON. NewFromScheme fails if the scheme
-// does not have the type, or the API server does not have its resource.
+// does not have the type, the type is an interface or a list, or the API server does not
+// have its resource.
 func NewFromScheme[T runtime.Object](src *informer.Source, scheme *runtime.Scheme, mapper meta.RESTMapper, opts informer.Options) (*informer.Informer[T], error) {
+	switch {
+	case scheme == nil:
+		return nil, errors.New("typed: scheme is nil")
+	case mapper == nil:
+		return nil, errors.New("typed: mapper is nil")
+	}
+	if err := checkType[T](); err != nil {
+		return nil, err
+	}
 	kinds, _, err := scheme.ObjectKinds(newObject[T]())
 	if err != nil {
 		return nil, fmt.Errorf("typed: %w", err)
@@ -81,6 +95,18 @@ func resourceOf(r schema.GroupVersionResource) informer.Resource {
 	return informer.Resource{Group: r.Group, Version: r.Version, Name: r.Resource}
 }
 
+// checkType returns why no informer can have objects of a type; nil if one can.
+func checkType[T runtime.Object]() error {
+	t := reflect.TypeFor[T]()
+	if t.Kind() != reflect.Pointer {
+		return fmt.Errorf("typed: %s is not a pointer: name a concrete type, such as *corev1.Pod", t)
+	}
+	if _, err := meta.Accessor(newObject[T]()); err != nil { // a list has other metadata
+		return fmt.Errorf("typed: %s is not the type of an object, such as *corev1.Pod: %w", t, err)
+	}
+	return nil
+}
+
 // newObject returns an empty object.
 func newObject[T runtime.Object]() T {
 	return reflect.New(reflect.TypeFor[T]().Elem()).Interface().(T)
@@ -89,7 +115,13 @@ func newObject[T runtime.Object]() T {
 // Protobuf returns the codec of a generated type that its API server serves in
 // protobuf, as kube-apiserver does for all built-in types. It decodes JSON as well, see
 // [informer.Options].JSON. As with client-go, the objects' kind and apiVersion are empty.
-func Protobuf[T Object]() informer.Codec[T] { return codec[T]{} }
+// Protobuf panics if T is an interface.
+func Protobuf[T Object]() informer.Codec[T] {
+	if err := checkType[T](); err != nil {
+		panic(err)
+	}
+	return codec[T]{}
+}
 
 type codec[T Object] struct{}
 

@@ -23,6 +23,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/watchkeeper/watchkeeper/informer"
 	"github.com/watchkeeper/watchkeeper/informer/informertest"
@@ -246,6 +247,44 @@ func TestJSON(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestWrongTypes: an argument that is nil, and a type that is not that of an object, are
+// named at the call.
+func TestWrongTypes(t *testing.T) {
+	src, err := informer.FromURL("http://127.0.0.1:1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	pods := schema.GroupVersionKind{Version: "v1", Kind: "PodList"}
+	mapper := meta.NewDefaultRESTMapper(nil)
+	mapper.AddSpecific(pods, pods.GroupVersion().WithResource("pods"), pods.GroupVersion().WithResource("pod"), meta.RESTScopeNamespace)
+	opts := informer.Options{}
+	for want, err := range map[string]error{
+		"typed: scheme is nil":                          second(NewFromScheme[*corev1.Pod](src, nil, mapper, opts)),
+		"typed: mapper is nil":                          second(NewFromScheme[*corev1.Pod](src, scheme.Scheme, nil, opts)),
+		"typed: runtime.Object is not a pointer: name":  second(NewFromScheme[runtime.Object](src, scheme.Scheme, mapper, opts)),
+		"typed: *v1.PodList is not the type of an obje": second(NewFromScheme[*corev1.PodList](src, scheme.Scheme, mapper, opts)),
+	} {
+		if err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+	for name, call := range map[string]func(){
+		"New":      func() { New[Object](src, opts) },
+		"Protobuf": func() { Protobuf[Object]() },
+	} {
+		func() {
+			defer func() {
+				if err, _ := recover().(error); err == nil || !strings.HasPrefix(err.Error(), "typed: typed.Object is not a pointer") {
+					t.Errorf("%s: %v", name, err)
+				}
+			}()
+			call()
+		}()
+	}
+}
+
+func second[A any](_ A, err error) error { return err }
 
 func TestUnstructured(t *testing.T) {
 	u, err := Unstructured().Decode([]byte(`{"apiVersion":"x/v1","kind":"Widget","spec":{"size":3}}`))
