@@ -21,12 +21,16 @@ func (s *Server) collection(resource string) *collection {
 }
 
 // Put creates or changes an object and returns its new resourceVersion. The object is
-// JSON as a string or []byte, or a value that encoding/json encodes. It needs a name;
-// Put sets kind, apiVersion and resourceVersion, and a uid if there is none. Put panics
-// if the resource or the object is invalid.
+// JSON as a string or []byte, or a value that encoding/json encodes. It needs a name, and
+// a namespace if the resource is namespaced. Put sets kind, apiVersion and
+// resourceVersion, and a uid if there is none. Put panics if the resource or the object
+// is invalid.
 func (s *Server) Put(resource string, o any) (rv uint64) {
 	c := s.collection(resource)
 	doc, err := parseDocument(o)
+	if err == nil && c.Namespaced && doc.namespace() == "" {
+		err = fmt.Errorf("an object of %s needs a namespace: %s", c.FullName(), doc.name())
+	}
 	if err != nil {
 		panic("informertest: " + err.Error())
 	}

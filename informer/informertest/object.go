@@ -170,6 +170,12 @@ func parse(o any) (*document, error) {
 	if err := json.Unmarshal(d.others["metadata"], &d.metadata); err != nil || d.metadata == nil {
 		return nil, fmt.Errorf("an object needs metadata: %.200s", text)
 	}
+	for _, member := range []string{"labels", "annotations"} {
+		var all map[string]string
+		if value, ok := d.metadata[member]; ok && json.Unmarshal(value, &all) != nil {
+			return nil, fmt.Errorf("the %s of an object are a map of strings, not %.200s", member, value)
+		}
+	}
 	for _, member := range []string{"kind", "apiVersion", "metadata"} {
 		delete(d.others, member)
 	}

@@ -17,8 +17,9 @@ import (
 
 // Writes. The server honours, with bodies in JSON:
 //
-//   - create (POST): 409 AlreadyExists if the object exists; generateName; 415 for
-//     a body that is not JSON, also of an update.
+//   - create (POST): 409 AlreadyExists if the object exists; generateName; 405 without
+//     the namespace of a namespaced resource; 415 for a body that is not JSON, also of
+//     an update.
 //   - update (PUT): 404 if it does not exist; 409 Conflict if the body has
 //     another resourceVersion than the object.
 //   - patch (PATCH): a merge patch (RFC 7386), with the errors of an update; 415
@@ -102,6 +103,9 @@ func (s *Server) write(r *Request, body []byte) (v version, deleted bool, wrong 
 // newLocked returns the object to create.
 func (s *Server) newLocked(r *Request, body []byte) (*document, *Status) {
 	c := r.collection
+	if c.Namespaced && r.Namespace == "" {
+		return nil, failure(http.StatusMethodNotAllowed, "MethodNotAllowed", "the server does not allow this method on the requested resource")
+	}
 	doc, err := parse(body)
 	if err != nil {
 		return nil, badRequest("%v", err)
