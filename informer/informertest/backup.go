@@ -7,6 +7,7 @@ import "slices"
 
 // A Backup is the state of a server at one moment, like a snapshot of etcd.
 type Backup struct {
+	of      *Server
 	rv      uint64
 	objects [][]version // by collection
 }
@@ -18,7 +19,7 @@ func (b *Backup) RV() uint64 { return b.rv }
 func (s *Server) Backup() *Backup {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	b := &Backup{rv: s.rv}
+	b := &Backup{of: s, rv: s.rv}
 	for _, c := range s.collections {
 		b.objects = append(b.objects, c.now())
 	}
@@ -28,8 +29,11 @@ func (s *Server) Backup() *Backup {
 // Restore replaces the state by that of a backup of this server, as a restore of etcd
 // and restarted API servers do. The resourceVersion continues at that of the backup plus
 // bump (etcdutl snapshot restore --bump-revision). Earlier history is compacted. Open
-// watches break.
+// watches break. It panics if the backup is that of another server.
 func (s *Server) Restore(b *Backup, bump uint64) {
+	if b == nil || b.of != s {
+		panic("informertest: Restore needs a Backup of the same server")
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.rv = b.rv + bump

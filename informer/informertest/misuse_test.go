@@ -14,14 +14,20 @@ import (
 // TestMisuse: a mistake of a test panics at the call, and changes nothing.
 func TestMisuse(t *testing.T) {
 	s := New(Options{Resources: []Resource{things, Nodes}})
+	other := New(Options{})
 	for name, test := range map[string]struct {
 		call func()
 		want string
 	}{
-		"no namespace": {func() { s.Put("things.example.org", `{"metadata":{"name":"a"}}`) }, "an object of things.example.org needs a namespace: a"},
-		"labels":       {func() { s.Put("nodes", `{"metadata":{"name":"a","labels":"q"}}`) }, `the labels of an object are a map of strings, not "q"`},
-		"a label":      {func() { s.Put("nodes", `{"metadata":{"name":"a","labels":{"q":1}}}`) }, `the labels of an object are a map of strings, not {"q":1}`},
-		"annotations":  {func() { s.Put("nodes", `{"metadata":{"name":"a","annotations":["q"]}}`) }, `the annotations of an object are a map of strings, not ["q"]`},
+		"no namespace":  {func() { s.Put("things.example.org", `{"metadata":{"name":"a"}}`) }, "an object of things.example.org needs a namespace: a"},
+		"labels":        {func() { s.Put("nodes", `{"metadata":{"name":"a","labels":"q"}}`) }, `the labels of an object are a map of strings, not "q"`},
+		"a label":       {func() { s.Put("nodes", `{"metadata":{"name":"a","labels":{"q":1}}}`) }, `the labels of an object are a map of strings, not {"q":1}`},
+		"annotations":   {func() { s.Put("nodes", `{"metadata":{"name":"a","annotations":["q"]}}`) }, `the annotations of an object are a map of strings, not ["q"]`},
+		"nil hook":      {func() { s.Control(nil) }, "Control needs a hook"},
+		"other backup":  {func() { s.Restore(other.Backup(), 0) }, "Restore needs a Backup of the same server"},
+		"nil backup":    {func() { s.Restore(nil, 0) }, "Restore needs a Backup of the same server"},
+		"empty backup":  {func() { s.Restore(&Backup{}, 0) }, "Restore needs a Backup of the same server"},
+		"other's equal": {func() { other.Restore(New(Options{}).Backup(), 0) }, "Restore needs a Backup of the same server"},
 	} {
 		func() {
 			defer func() {
@@ -36,6 +42,7 @@ func TestMisuse(t *testing.T) {
 		t.Errorf("at %d: %v", rv, s.All("nodes"))
 	}
 	s.Put("nodes", `{"metadata":{"name":"a","labels":null,"annotations":{}}}`)
+	s.Restore(s.Backup(), 0)
 }
 
 // TestInvalidWrites: the same objects are refused over HTTP.

@@ -103,8 +103,12 @@ func New(o Options) *Server {
 // ResponseWriter has one or more complete frames.
 type Control func(w http.ResponseWriter, r *Request, next func(http.ResponseWriter))
 
-// Control adds a hook around all others, and returns a function that removes it.
+// Control adds a hook around all others, and returns a function that removes it. It
+// panics if the hook is nil.
 func (s *Server) Control(c Control) (remove func()) {
+	if c == nil {
+		panic("informertest: Control needs a hook")
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	// Requests in progress read the slice without the lock: it is never changed.
