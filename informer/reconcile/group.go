@@ -4,6 +4,7 @@
 package reconcile
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -34,7 +35,7 @@ type Group struct {
 	Logger *slog.Logger
 
 	mu       sync.Mutex         // guards refusals
-	refusals map[Informer]error // why the last run of an informer has ended
+	refusals map[Informer]error // why the run before of an informer has ended
 }
 
 // Run runs the informers and the controllers until ctx ends. Then it waits for the calls
@@ -91,6 +92,7 @@ func (g *Group) informers() []Informer {
 
 // keepRunning runs an informer until ctx ends, or it is refused for good.
 func (g *Group) keepRunning(ctx context.Context, i Informer) error {
+	defer g.setRefusal(i, nil)
 	log := g.Logger
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
@@ -105,12 +107,7 @@ func (g *Group) keepRunning(ctx context.Context, i Informer) error {
 		if !canHeal(err) {
 			return fmt.Errorf("reconcile: informer of %s: %w", what(i), err)
 		}
-		g.mu.Lock()
-		if g.refusals == nil {
-			g.refusals = map[Informer]error{}
-		}
-		g.refusals[i] = err
-		g.mu.Unlock()
+		g.setRefusal(i, err)
 		// The same refusal again, every few seconds, is not news.
 		if text := err.Error(); text != logged || time.Since(began) > time.Minute {
 			log.Warn("waiting for "+what(i), "err", err)
@@ -125,20 +122,49 @@ func canHeal(err error) bool {
 	return ok && slices.Contains([]int{http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound}, refused.Code)
 }
 
+func isRefusal(err error) bool {
+	_, ok := errors.AsType[*informer.RefusedError](err)
+	return ok
+}
+
+func (g *Group) setRefusal(i Informer, err error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.refusals == nil {
+		g.refusals = map[Informer]error{}
+	}
+	if g.refusals[i] = err; err == nil {
+		delete(g.refusals, i)
+	}
+}
+
+// refusal returns why the API server refuses an informer; nil if its last answer was
+// another one.
+func (g *Group) refusal(i Informer) error {
+	g.mu.Lock()
+	before := g.refusals[i]
+	g.mu.Unlock()
+	s := i.Status() // of the present run, which begins with a list; before ended the last one
+	switch {
+	case isRefusal(s.LastError):
+		return s.LastError
+	case s.LastError != nil, len(s.Relists) > 0:
+		return nil
+	}
+	return before
+}
+
 // Waiting returns the collections that have no complete list yet, or that the API server
 // refuses, each with the reason; none if there is nothing to wait for. Any goroutine may
 // call it at any time.
+//
+// An outage after the first list, without a refusal, is not reported: the copy is
+// complete, and may be out of date. The LastError and the Lag of [informer.Status] show
+// that.
 func (g *Group) Waiting() []string {
 	var all []string
 	for _, i := range g.informers() {
-		err := notSynced(i)
-		g.mu.Lock()
-		refusal := g.refusals[i]
-		g.mu.Unlock()
-		if refusal != nil && i.Status().Phase != informer.Watching {
-			err = refusal
-		}
-		if err != nil {
+		if err := cmp.Or(g.refusal(i), notSynced(i)); err != nil {
 			all = append(all, fmt.Sprintf("%s: %v", what(i), err))
 		}
 	}
