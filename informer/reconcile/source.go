@@ -106,19 +106,21 @@ func newSource[T any](i *informer.Informer[T], keys func(informer.Ref[T]) []info
 	}}
 }
 
-// keysOf returns the keys of both versions of an event.
-func keysOf[T any](e informer.Event[T], keys func(informer.Ref[T]) []informer.Key) (all []informer.Key) {
-	if !e.Old.IsZero() {
-		all = keys(e.Old)
+// keysOf returns the keys of both versions of an event. The function may use its slice
+// again.
+func keysOf[T any](e informer.Event[T], keys func(informer.Ref[T]) []informer.Key) []informer.Key {
+	switch {
+	case e.Old.IsZero():
+		return keys(e.New)
+	case e.New.IsZero():
+		return keys(e.Old)
 	}
-	if e.New.IsZero() {
-		return all
-	}
+	old := slices.Clone(keys(e.Old))
 	now := keys(e.New)
-	if len(all) == 0 || slices.Equal(all, now) {
+	if slices.Equal(old, now) {
 		return now
 	}
-	return slices.Concat(all, now)
+	return append(old, now...)
 }
 
 // laneOf returns the lane of an event. An inferred deletion follows from a list, or is

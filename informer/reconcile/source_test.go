@@ -69,6 +69,29 @@ func TestI14Sources(t *testing.T) {
 	})
 }
 
+// TestI14KeysReused: the function of Watches may use its slice for each result.
+func TestI14KeysReused(t *testing.T) {
+	simulate(t, informertest.Options{}, informer.Options{}, func(t *testing.T, c *cluster) {
+		r := &recorder{}
+		var buffer []informer.Key
+		byLabel := func(node informer.Ref[json.RawMessage]) []informer.Key {
+			name, _ := node.Label("widget")
+			buffer = append(buffer[:0], informer.Key{Namespace: "ns", Name: name})
+			return buffer
+		}
+		stop := start(t, &Group{Controllers: []*Controller{New("test", r.reconcile, Options{}, Watches(c.nodes, byLabel))}})
+		for _, step := range []struct{ label, want string }{{"a", "ns/a"}, {"b", "ns/a ns/b"}, {"b", "ns/b"}, {"c", "ns/b ns/c"}} {
+			c.Put("nodes", fmt.Sprintf(`{"metadata":{"name":"n","labels":{"widget":%q}}}`, step.label))
+			if got := r.read(); got != step.want {
+				t.Errorf("label %s: calls %q, want %q", step.label, got, step.want)
+			}
+		}
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // TestOwns: only the controller of the given kind counts, and an owner may be
 // cluster-scoped.
 func TestOwns(t *testing.T) {
