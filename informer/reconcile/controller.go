@@ -4,7 +4,6 @@
 package reconcile
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -158,7 +157,7 @@ func (c *Controller) waitSynced(ctx context.Context, synced []chan struct{}) boo
 				waits = false
 			case <-tick.C:
 				i := c.sources[n].informer
-				c.opts.Logger.Warn("waiting for "+what(i), "err", cmp.Or(notSynced(i), informer.ErrStopped))
+				c.opts.Logger.Warn("waiting for "+what(i), "err", notPassedOn(i))
 			case <-ctx.Done():
 				return false
 			}
@@ -166,6 +165,19 @@ func (c *Controller) waitSynced(ctx context.Context, synced []chan struct{}) boo
 	}
 	c.opts.Logger.Info("all sources are synced, reconciling begins", "keys", c.Status().Initial+c.Status().Live)
 	return true
+}
+
+var errNotHandled = errors.New("the list is complete, its events are not handled yet")
+
+// notPassedOn returns why an informer has not passed on the objects that exist.
+func notPassedOn(i Informer) error {
+	if err := notSynced(i); err != nil {
+		return err
+	}
+	if i.Status().Phase == informer.Stopped {
+		return informer.ErrStopped
+	}
+	return errNotHandled
 }
 
 // A run is one call of Run, since the sources are synced.

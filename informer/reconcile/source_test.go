@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -200,6 +201,40 @@ func TestI14Synced(t *testing.T) {
 				if !strings.Contains(log.String(), line) {
 					t.Errorf("no line %s in\n%s", line, log.String())
 				}
+			}
+		})
+	}
+}
+
+// TestWaitLog: while a controller waits for a source, the log says for what.
+func TestWaitLog(t *testing.T) {
+	for name, test := range map[string]struct {
+		keys      func() []informer.Key
+		ends      bool // the informer, before the controller runs
+		want, not string
+	}{
+		"slow":    {func() []informer.Key { time.Sleep(40 * time.Second); return nil }, false, errNotHandled.Error(), "stopped"},
+		"Goexit":  {func() []informer.Key { runtime.Goexit(); return nil }, false, errNotHandled.Error(), "stopped"},
+		"stopped": {func() []informer.Key { return nil }, true, "informer has stopped", errNotHandled.Error()},
+	} {
+		simulate(t, informertest.Options{}, informer.Options{}, func(t *testing.T, c *cluster) {
+			c.Put("nodes", `{"metadata":{"name":"n"}}`)
+			var log bytes.Buffer
+			mapped := Watches(c.nodes, func(informer.Ref[json.RawMessage]) []informer.Key { return test.keys() })
+			controller := New("test", succeed, Options{Logger: slog.New(slog.NewTextHandler(&log, nil))}, mapped)
+			stopInformer := start(t, &Group{Informers: []Informer{c.nodes}})
+			if test.ends {
+				_ = stopInformer()
+			} else {
+				defer func() { _ = stopInformer() }()
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 35*time.Second)
+			defer cancel()
+			if err := controller.Run(ctx); err != nil {
+				t.Error(name, err)
+			}
+			if line := `msg="waiting for nodes" controller=test err="` + test.want; !strings.Contains(log.String(), line) || strings.Contains(log.String(), test.not) {
+				t.Errorf("%s: no line %s in\n%s", name, line, log.String())
 			}
 		})
 	}
