@@ -18,7 +18,8 @@ import (
 
 // A Func reads the object with the key, and what belongs to it, and writes what is not as
 // the object asks for. The object may not exist any more. The context ends when that of
-// [Controller.Run] does; the function should return soon then.
+// [Controller.Run] does; the function should return soon then. It must not wait for the end
+// of an informer, a controller or a group, which wait for it.
 type Func func(ctx context.Context, key informer.Key) (Result, error)
 
 // A Result is what a [Func] returns if nothing has failed.

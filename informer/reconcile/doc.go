@@ -52,7 +52,8 @@
 //
 // I15 Panics: a panic of the function is a failure of its key, and a call of
 // runtime.Goexit, too. The number of workers stays the same. Panics of filters and of the
-// functions of [Watches] end the program: without keys there is nothing to retry.
+// functions of [Watches] end the program: without keys there is nothing to retry. Goexit in
+// one of them ends the deliveries until the informer runs again.
 //
 // # Informers
 //

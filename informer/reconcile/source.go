@@ -12,6 +12,14 @@ import (
 
 // A Source is an informer whose changes lead to calls of a controller's function. Make
 // it with [For], [Owns], [Watches] or [Reads]. Several controllers may use one informer.
+//
+// Filters and the functions of [Watches] are called while events are delivered: one call
+// at a time for each controller, concurrently if several controllers use the source. They
+// should not block. They may read informers and their indexes, and add and remove
+// namespaces. They must not wait for a list, nor for the end of an informer, a controller
+// or a group, which wait for the calls to return. A panic ends the program. A call of
+// runtime.Goexit, as t.FailNow is one, ends the deliveries until the informer runs again,
+// and loses the event; tests should call t.Error.
 type Source struct {
 	informer Informer
 	// subscribe passes the keys of each event to add, and calls synced after those of
@@ -60,8 +68,8 @@ func group(apiVersion string) string {
 
 // Watches is the source of any other objects. keys returns the keys that depend on a
 // version of an object. For an update, it is called for the old version and for the new
-// one. It must not block, and may read informers and their indexes. An event for which
-// one of the filters returns false is ignored. Watches panics if keys is nil.
+// one; it may use its slice again. See [Source] for what keys must not do. An event for
+// which one of the filters returns false is ignored.
 func Watches[T any](i *informer.Informer[T], keys func(informer.Ref[T]) []informer.Key, filters ...func(informer.Event[T]) bool) Source {
 	if keys == nil {
 		panic("reconcile: Watches needs a function")

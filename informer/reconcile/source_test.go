@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -62,29 +61,6 @@ func TestI14Sources(t *testing.T) {
 			step.do()
 			if got := r.read(); got != step.want {
 				t.Errorf("%s: calls %q, want %q", step.what, got, step.want)
-			}
-		}
-		if err := stop(); err != nil {
-			t.Error(err)
-		}
-	})
-}
-
-// TestI14KeysReused: the function of Watches may use its slice for each result.
-func TestI14KeysReused(t *testing.T) {
-	simulate(t, informertest.Options{}, informer.Options{}, func(t *testing.T, c *cluster) {
-		r := &recorder{}
-		var buffer []informer.Key
-		byLabel := func(node informer.Ref[json.RawMessage]) []informer.Key {
-			name, _ := node.Label("widget")
-			buffer = append(buffer[:0], informer.Key{Namespace: "ns", Name: name})
-			return buffer
-		}
-		stop := start(t, &Group{Controllers: []*Controller{New("test", r.reconcile, Options{}, Watches(c.nodes, byLabel))}})
-		for _, step := range []struct{ label, want string }{{"a", "ns/a"}, {"b", "ns/a ns/b"}, {"b", "ns/b"}, {"c", "ns/b ns/c"}} {
-			c.Put("nodes", fmt.Sprintf(`{"metadata":{"name":"n","labels":{"widget":%q}}}`, step.label))
-			if got := r.read(); got != step.want {
-				t.Errorf("label %s: calls %q, want %q", step.label, got, step.want)
 			}
 		}
 		if err := stop(); err != nil {
@@ -201,40 +177,6 @@ func TestI14Synced(t *testing.T) {
 				if !strings.Contains(log.String(), line) {
 					t.Errorf("no line %s in\n%s", line, log.String())
 				}
-			}
-		})
-	}
-}
-
-// TestWaitLog: while a controller waits for a source, the log says for what.
-func TestWaitLog(t *testing.T) {
-	for name, test := range map[string]struct {
-		keys      func() []informer.Key
-		ends      bool // the informer, before the controller runs
-		want, not string
-	}{
-		"slow":    {func() []informer.Key { time.Sleep(40 * time.Second); return nil }, false, errNotHandled.Error(), "stopped"},
-		"Goexit":  {func() []informer.Key { runtime.Goexit(); return nil }, false, errNotHandled.Error(), "stopped"},
-		"stopped": {func() []informer.Key { return nil }, true, "informer has stopped", errNotHandled.Error()},
-	} {
-		simulate(t, informertest.Options{}, informer.Options{}, func(t *testing.T, c *cluster) {
-			c.Put("nodes", `{"metadata":{"name":"n"}}`)
-			var log bytes.Buffer
-			mapped := Watches(c.nodes, func(informer.Ref[json.RawMessage]) []informer.Key { return test.keys() })
-			controller := New("test", succeed, Options{Logger: slog.New(slog.NewTextHandler(&log, nil))}, mapped)
-			stopInformer := start(t, &Group{Informers: []Informer{c.nodes}})
-			if test.ends {
-				_ = stopInformer()
-			} else {
-				defer func() { _ = stopInformer() }()
-			}
-			ctx, cancel := context.WithTimeout(t.Context(), 35*time.Second)
-			defer cancel()
-			if err := controller.Run(ctx); err != nil {
-				t.Error(name, err)
-			}
-			if line := `msg="waiting for nodes" controller=test err="` + test.want; !strings.Contains(log.String(), line) || strings.Contains(log.String(), test.not) {
-				t.Errorf("%s: no line %s in\n%s", name, line, log.String())
 			}
 		})
 	}
