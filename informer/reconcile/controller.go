@@ -80,8 +80,11 @@ type Controller struct {
 // New returns a controller. It starts nothing before Run. The name is for logs. New panics
 // without a function or a source.
 func New(name string, f Func, opts Options, sources ...Source) *Controller {
-	if f == nil || len(sources) == 0 {
-		panic("reconcile: New needs a function and a source")
+	if f == nil {
+		panic("reconcile: the function of New is nil")
+	}
+	if len(sources) == 0 {
+		panic("reconcile: New needs a source")
 	}
 	for _, s := range sources {
 		if s.subscribe == nil {
@@ -133,6 +136,9 @@ func (c *Controller) Run(ctx context.Context) error {
 func (c *Controller) begin() (*queue, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.f == nil {
+		panic("reconcile: a Controller is made by New")
+	}
 	if c.queue != nil {
 		return nil, fmt.Errorf("reconcile: controller %q is already running", c.name)
 	}

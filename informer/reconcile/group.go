@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"reflect"
 	"slices"
 	"sync"
 	"time"
@@ -45,7 +46,10 @@ type Group struct {
 // that grow to 8 s: a right may be granted, and a definition may come back. Meanwhile the
 // controllers use the copy that there is. After another refusal, or if an informer is
 // running already, Run ends all and returns the error.
+//
+// Run and [Group.Waiting] panic if a controller or an informer is nil.
 func (g *Group) Run(ctx context.Context) error {
+	all := g.informers()
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
 	informersCtx, stopInformers := context.WithCancel(context.WithoutCancel(ctx))
@@ -61,7 +65,7 @@ func (g *Group) Run(ctx context.Context) error {
 			}
 		})
 	}
-	for _, i := range g.informers() {
+	for _, i := range all {
 		run(&informers, func() error { return g.keepRunning(informersCtx, i) })
 	}
 	for _, c := range g.Controllers {
@@ -77,7 +81,15 @@ func (g *Group) Run(ctx context.Context) error {
 // informers returns each informer once.
 func (g *Group) informers() []Informer {
 	all := slices.Clone(g.Informers)
-	for _, c := range g.Controllers {
+	for n, i := range all {
+		if v := reflect.ValueOf(i); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
+			panic(fmt.Sprintf("reconcile: Informers[%d] of a Group is nil", n))
+		}
+	}
+	for n, c := range g.Controllers {
+		if c == nil {
+			panic(fmt.Sprintf("reconcile: Controllers[%d] of a Group is nil", n))
+		}
 		for _, s := range c.sources {
 			all = append(all, s.informer)
 		}
@@ -104,6 +116,7 @@ func (g *Group) keepRunning(ctx context.Context, i Informer) error {
 		if ctx.Err() != nil {
 			return nil
 		}
+		err = cmp.Or(err, informer.ErrStopped) // of an Informer of another type
 		if !canHeal(err) {
 			return fmt.Errorf("reconcile: informer of %s: %w", what(i), err)
 		}

@@ -10,7 +10,6 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -241,29 +240,4 @@ func TestHotStandby(t *testing.T) {
 			t.Error(err)
 		}
 	})
-}
-
-// TestNewPanics: mistakes in the arguments are found at once.
-func TestNewPanics(t *testing.T) {
-	var none *informer.Informer[int]
-	for name, f := range map[string]func(){
-		"no function":    func() { New("test", nil, Options{}, (&feed{}).source()) },
-		"no source":      func() { New("test", succeed, Options{}) },
-		"an empty one":   func() { New("test", succeed, Options{}, Source{}) },
-		"no informer":    func() { For(none) },
-		"nothing mapped": func() { Watches(none, nil) },
-	} {
-		func() {
-			defer func() {
-				if text, _ := recover().(string); !strings.HasPrefix(text, "reconcile: ") {
-					t.Errorf("%s: %q", name, text)
-				}
-			}()
-			f()
-		}()
-	}
-	o := New("test", succeed, Options{Workers: -1, MinBackoff: time.Hour}, (&feed{}).source()).opts
-	if !slices.Equal([]any{o.Workers, o.MaxBackoff}, []any{4, time.Hour}) {
-		t.Errorf("%+v", o)
-	}
 }

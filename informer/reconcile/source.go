@@ -4,6 +4,7 @@
 package reconcile
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -11,7 +12,8 @@ import (
 )
 
 // A Source is an informer whose changes lead to calls of a controller's function. Make
-// it with [For], [Owns], [Watches] or [Reads]. Several controllers may use one informer.
+// it with [For], [Owns], [Watches] or [Reads], which panic if an argument is nil. Several
+// controllers may use one informer.
 //
 // Filters and the functions of [Watches] are called while events are delivered: one call
 // at a time for each controller, concurrently if several controllers use the source. They
@@ -32,7 +34,7 @@ type Source struct {
 // has one, since keys do not name a resource. An event for which one of the filters
 // returns false is ignored.
 func For[T any](i *informer.Informer[T], filters ...func(informer.Event[T]) bool) Source {
-	return newSource(i, func(ref informer.Ref[T]) []informer.Key { return []informer.Key{ref.Key()} }, filters)
+	return newSource("For", i, func(ref informer.Ref[T]) []informer.Key { return []informer.Key{ref.Key()} }, filters)
 }
 
 // A Kind is the kind of an owner.
@@ -45,7 +47,7 @@ type Kind struct {
 // that of the object's controller, in metadata.ownerReferences, if it is of the given
 // kind. Objects are not decoded. An event for which one of the filters returns false is ignored.
 func Owns[T any](i *informer.Informer[T], owner Kind, filters ...func(informer.Event[T]) bool) Source {
-	return newSource(i, func(ref informer.Ref[T]) []informer.Key {
+	return newSource("Owns", i, func(ref informer.Ref[T]) []informer.Key {
 		o, ok := ref.Controller()
 		if !ok || o.Kind != owner.Kind || group(o.APIVersion) != owner.Group {
 			return nil
@@ -72,15 +74,15 @@ func group(apiVersion string) string {
 // which one of the filters returns false is ignored.
 func Watches[T any](i *informer.Informer[T], keys func(informer.Ref[T]) []informer.Key, filters ...func(informer.Event[T]) bool) Source {
 	if keys == nil {
-		panic("reconcile: Watches needs a function")
+		panic("reconcile: the function of Watches is nil")
 	}
-	return newSource(i, keys, filters)
+	return newSource("Watches", i, keys, filters)
 }
 
 // Reads is a source without keys: the controller's function reads the objects, and is
 // not called until they are complete, but their changes do not lead to calls.
 func Reads[T any](i *informer.Informer[T]) Source {
-	return newSource(i, func(informer.Ref[T]) []informer.Key { return nil }, nil)
+	return newSource("Reads", i, func(informer.Ref[T]) []informer.Key { return nil }, nil)
 }
 
 // GenerationChanged is a filter that ignores updates of an object that leave its
@@ -92,9 +94,14 @@ func GenerationChanged[T any](e informer.Event[T]) bool {
 	return e.Type != informer.Updated || now == 0 || now != e.Old.Generation()
 }
 
-func newSource[T any](i *informer.Informer[T], keys func(informer.Ref[T]) []informer.Key, filters []func(informer.Event[T]) bool) Source {
+func newSource[T any](of string, i *informer.Informer[T], keys func(informer.Ref[T]) []informer.Key, filters []func(informer.Event[T]) bool) Source {
 	if i == nil {
-		panic("reconcile: a source needs an informer")
+		panic(fmt.Sprintf("reconcile: the informer of %s is nil", of))
+	}
+	for n, f := range filters {
+		if f == nil {
+			panic(fmt.Sprintf("reconcile: filter %d of %s is nil", n, of))
+		}
 	}
 	return Source{i, func(add func(lane, []informer.Key), synced func()) (stop func() (done <-chan struct{})) {
 		event := func(e informer.Event[T]) {
