@@ -39,14 +39,25 @@ func For[T any](i *informer.Informer[T], filters ...func(informer.Event[T]) bool
 
 // A Kind is the kind of an owner.
 type Kind struct {
-	Group, Kind   string // such as "apps" and "Deployment"
+	Group, Kind   string // such as "apps" and "Deployment"; without a version, "" for the core group
 	ClusterScoped bool   // the owners have no namespace
 }
 
 // Owns is the source of objects that a controller creates for its own ones: the key is
 // that of the object's controller, in metadata.ownerReferences, if it is of the given
-// kind. Objects are not decoded. An event for which one of the filters returns false is ignored.
+// kind. Objects are not decoded. An event for which one of the filters returns false is
+// ignored.
+//
+// Owns panics if the group has a version, or if the kind is empty or does not begin with an
+// upper-case letter, as "deployments" does not. For a CustomResourceDefinition with such a
+// kind, which Kubernetes' conventions advise against, use [Watches].
 func Owns[T any](i *informer.Informer[T], owner Kind, filters ...func(informer.Event[T]) bool) Source {
+	switch {
+	case owner.Kind == "" || owner.Kind[0] < 'A' || owner.Kind[0] > 'Z':
+		panic(fmt.Sprintf("reconcile: Owns needs a kind such as \"Deployment\", not %q", owner.Kind))
+	case strings.Contains(owner.Group, "/"):
+		panic(fmt.Sprintf("reconcile: Owns needs a group without a version, not %q", owner.Group))
+	}
 	return newSource("Owns", i, func(ref informer.Ref[T]) []informer.Key {
 		o, ok := ref.Controller()
 		if !ok || o.Kind != owner.Kind || group(o.APIVersion) != owner.Group {
