@@ -50,8 +50,10 @@ type Options struct {
 	// MinBackoff has passed, and the pauses begin again at MinBackoff.
 	MinBackoff, MaxBackoff time.Duration
 	// MaxRate limits the calls of the function per second, of all keys together. As many
-	// may come at once after a quiet second. The default, 0, is no limit: Workers
-	// limit the calls at a time, and clients have limits of their own.
+	// may come at once after a quiet second. With less than 1, there is a pause of
+	// 1/MaxRate seconds between them. The default, 0, is no limit, as are negative
+	// numbers and NaN: Workers limit the calls at a time, and clients have limits of
+	// their own.
 	MaxRate float64
 	// Panics lets a panic of the function end the program. By default it is a failure
 	// like others, an [*informer.PanicError].

@@ -42,11 +42,15 @@ type limiter struct {
 	full     time.Time     // when it is full again
 }
 
+// maxInterval is what the interval of the lowest rates is cut to: a longer one may not fit
+// into a Duration, or a time after it not into a Time.
+const maxInterval = 100 * 365 * 24 * time.Hour
+
 func newLimiter(rate float64) limiter {
-	if rate <= 0 {
+	if !(rate > 0) { // or not a number
 		return limiter{}
 	}
-	interval := time.Duration(float64(time.Second) / rate)
+	interval := time.Duration(min(float64(time.Second)/rate, float64(maxInterval)))
 	return limiter{interval: interval, capacity: max(time.Second-interval, 0)}
 }
 
