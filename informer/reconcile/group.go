@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
 	"reflect"
 	"slices"
@@ -158,7 +159,10 @@ func (g *Group) refusal(i Informer) error {
 	before := g.refusals[i]
 	g.mu.Unlock()
 	s := i.Status() // of the present run, which begins with a list; before ended the last one
+	namespaces := slices.Sorted(maps.Keys(s.Refused))
 	switch {
+	case len(namespaces) > 0: // LastError may be that of another one
+		return s.Refused[namespaces[0]]
 	case isRefusal(s.LastError):
 		return s.LastError
 	case s.LastError != nil, len(s.Relists) > 0:

@@ -88,6 +88,34 @@ func TestWaitingForgets(t *testing.T) {
 	}
 }
 
+// TestWaitingNamespaces: a namespace that is refused is reported while others fail.
+func TestWaitingNamespaces(t *testing.T) {
+	simulate(t, informertest.Options{}, informer.Options{Namespaces: []string{"a"}}, func(t *testing.T, c *cluster) {
+		g := &Group{Informers: []Informer{c.widgets}}
+		stop := start(t, g)
+		for _, namespace := range []string{"b", "c"} {
+			if err := c.widgets.AddNamespace(namespace); err != nil {
+				t.Fatal(err)
+			}
+		}
+		settle()
+		codes := map[string]int{"a": 500, "b": 403, "c": 403}
+		c.Control(func(w http.ResponseWriter, r *informertest.Request, _ func(http.ResponseWriter)) {
+			informertest.WriteStatus(w, codes[r.Namespace], "No", "no")
+		})
+		c.CutWatches()
+		settle()
+		for range 50 {
+			if w := g.Waiting(); len(w) != 1 || !strings.Contains(w[0], "namespaces/b/widgets") || !strings.Contains(w[0], "refused with 403") {
+				t.Fatalf("waiting for %q", w)
+			}
+		}
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // hang answers requests for Widgets after the end of the hang.
 func (c *cluster) hang() (end func()) {
 	ended := make(chan struct{})
