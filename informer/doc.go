@@ -49,7 +49,8 @@
 //     and handlers receive the difference. The channel that stop of [Informer.Handle]
 //     and [Reconcile] returns is closed when the last call has returned.
 //   - I8 Late subscribers. A subscriber receives the existing objects first, as
-//     Added marked Initial, then Synced, then changes, whenever it subscribes.
+//     Added marked Initial, then Synced, then changes, whenever it subscribes. So are the
+//     objects of a namespace marked that is added later.
 //   - I9 Time. An older version of an object never replaces a newer one, unless
 //     the API server's history has changed, as after a restore of etcd. Then a
 //     list replaces the copy.
@@ -62,7 +63,11 @@
 //     pause after the failures of the one before.
 //   - I12 Silence. A watch on a connection that is dead but appears open is
 //     replaced after two and a half intervals of the API server's bookmarks:
-//     within three minutes, since Kubernetes sends one about every minute.
+//     within three minutes, since Kubernetes sends one about every minute. An API server
+//     sends the first one when its own cache has passed the RV at which the watch began,
+//     perhaps after minutes if the resource is quiet. Until then, only the end of the
+//     watch, after five to ten minutes, and the transport's own checks show it: with
+//     HTTP/2, those of the sources here take 45 s.
 //   - I13 Waits. [Informer.WaitSynced], [Informer.WaitRV] and [Informer.Events] end with
 //     the reason as soon as they cannot be fulfilled: the API server's refusal, the end
 //     of the run, or a namespace that is not watched. After [Informer.Start] they are

@@ -33,8 +33,8 @@ type Event[T any] struct {
 	Old Ref[T]
 	// New is the version after. It is zero for Deleted.
 	New Ref[T]
-	// Initial marks an Added of an object that existed when the subscription
-	// began.
+	// Initial marks an Added of an object that existed when the subscription began, or
+	// is in the first list of its namespace.
 	Initial bool
 	// Inferred marks a Deleted that follows from the object's absence from a
 	// list, or from its successor. Old may not be the very last version.
@@ -93,7 +93,8 @@ func (i *Informer[T]) whyStopped(s *subscription[T]) error {
 // A Handler has a function for each kind of event. Nil functions are not
 // called. See [Event] for the arguments.
 type Handler[T any] struct {
-	// Event is called with the whole event, before Add, Update or Delete.
+	// Event is called with each event of an object, before Add, Update or Delete. It is
+	// not called for Synced.
 	Event  func(Event[T])
 	Add    func(now Ref[T])
 	Update func(old, now Ref[T])

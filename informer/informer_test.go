@@ -577,6 +577,31 @@ func TestNamespaces(t *testing.T) {
 	}
 }
 
+// TestOwners: a Ref has its owners, one of which is the controller.
+func TestOwners(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		owners := `"uid":"u","ownerReferences":[{"apiVersion":"v1","kind":"Node","name":"n","uid":"1"},{"apiVersion":"apps/v1","kind":"ReplicaSet","name":"r","uid":"2","controller":true}]`
+		body := strings.Replace(script.Event("ADDED", "a", 3), `"uid":"u"`, owners, 1) + script.Event("ADDED", "b", 4) + script.Bookmark(10, true)
+		i, _ := newInformer(t, Options{}, script.Probe, script.Answer{Want: script.Streaming, Body: body, Stall: true})
+		start(t, i)
+		synctest.Wait()
+		a, _ := i.Get(Key{"ns", "a"})
+		b, _ := i.Get(Key{"ns", "b"})
+		set := Owner{"apps/v1", "ReplicaSet", "r", "2", true}
+		if all := a.Owners(); !slices.Equal(all, []Owner{{"v1", "Node", "n", "1", false}, set}) {
+			t.Errorf("%+v", all)
+		}
+		if o, ok := a.Controller(); o != set || !ok {
+			t.Errorf("%+v, %v", o, ok)
+		}
+		for _, none := range []Ref[testPod]{b, {}} {
+			if o, ok := none.Controller(); ok || len(none.Owners()) > 0 {
+				t.Errorf("%+v, %+v", o, none.Owners())
+			}
+		}
+	})
+}
+
 // TestNamespaceNames: what cannot be a namespace's name is refused.
 func TestNamespaceNames(t *testing.T) {
 	i, _ := newInformer(t, Options{Namespaces: []string{"x"}})

@@ -5,6 +5,7 @@ package informer
 
 import (
 	"encoding/json"
+	"iter"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -246,18 +247,36 @@ func (r Ref[T]) Generation() int64 {
 	return scan.ItemGeneration(raw)
 }
 
-// An Owner is the owner of an object, as metadata.ownerReferences have it. It is in the
+// An Owner is an owner of an object, as metadata.ownerReferences have it. It is in the
 // object's namespace, or cluster-scoped.
-type Owner struct{ APIVersion, Kind, Name, UID string }
+type Owner struct {
+	APIVersion, Kind, Name, UID string
+	Controller                  bool // the owner is the object's controller
+}
+
+// Owners returns the owners of the object, without decoding it.
+func (r Ref[T]) Owners() (all []Owner) {
+	for o := range r.owners() {
+		all = append(all, Owner(o.Clone()))
+	}
+	return all
+}
 
 // Controller returns the owner that is the object's controller, without decoding the
 // object; ok is false if the object has none.
 func (r Ref[T]) Controller() (o Owner, ok bool) {
-	var found scan.Owner
-	if raw, isProtobuf := r.encoded(); isProtobuf {
-		found, ok = scan.ProtobufController(raw)
-	} else {
-		found, ok = scan.ItemController(raw)
+	for o := range r.owners() {
+		if o.Controller {
+			return Owner(o.Clone()), true
+		}
 	}
-	return Owner(found), ok
+	return Owner{}, false
+}
+
+func (r Ref[T]) owners() iter.Seq[scan.Owner] {
+	raw, isProtobuf := r.encoded()
+	if isProtobuf {
+		return scan.ProtobufOwners(raw)
+	}
+	return scan.ItemOwners(raw)
 }

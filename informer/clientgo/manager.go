@@ -42,7 +42,8 @@ type NewInformerFunc = func(cache.ListerWatcher, runtime.Object, time.Duration, 
 // protobuf. If the manager has an HTTPClient, create that from the returned
 // configuration too.
 //
-// opts apply to all informers. Namespaces and selectors are options of the
+// opts apply to all informers. One Compression of package zstd would take its dictionary
+// from the first of them. Namespaces and selectors are options of the
 // manager's cache; setting them here is an error. If the request of a
 // lister-watcher cannot be intercepted, or asks for something that an informer
 // cannot do, SetTransform and the other setters of that informer return the

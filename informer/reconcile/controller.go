@@ -135,6 +135,18 @@ func (c *Controller) Run(ctx context.Context) error {
 	return nil
 }
 
+// Enqueue leads to a call for each key, as a live event does: for what no informer sees,
+// such as a webhook or another system. If the controller is not running, Enqueue does
+// nothing. Any goroutine may call it at any time.
+func (c *Controller) Enqueue(keys ...informer.Key) {
+	c.mu.Lock()
+	q := c.queue
+	c.mu.Unlock()
+	if q != nil {
+		q.add(live, keys)
+	}
+}
+
 func (c *Controller) begin() (*queue, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

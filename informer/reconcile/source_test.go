@@ -57,6 +57,9 @@ func TestI14Sources(t *testing.T) {
 			{"no mapping", func() { node("") }, "ns/all ns/b"},
 			{"a mapping again", func() { node("c") }, "ns/all ns/c"},
 			{"its deletion", func() { c.Delete("nodes", "n") }, "ns/all ns/c"},
+			{"keys that no source has", func() {
+				controller.Enqueue(informer.Key{Namespace: "ns", Name: "x"}, informer.Key{Namespace: "ns", Name: "y"}, informer.Key{Namespace: "ns", Name: "x"})
+			}, "ns/x ns/y"},
 		} {
 			step.do()
 			if got := r.read(); got != step.want {
@@ -65,6 +68,10 @@ func TestI14Sources(t *testing.T) {
 		}
 		if err := stop(); err != nil {
 			t.Error(err)
+		}
+		controller.Enqueue(informer.Key{Name: "z"})
+		if got := r.read(); got != "" {
+			t.Errorf("calls %q after the end", got)
 		}
 	})
 }

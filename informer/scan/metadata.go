@@ -4,6 +4,7 @@
 package scan
 
 import (
+	"iter"
 	"strconv"
 	"strings"
 	"time"
@@ -76,38 +77,39 @@ func ProtobufFinalizers(object []byte) (all []string) {
 }
 
 // An Owner is an element of metadata.ownerReferences.
-type Owner struct{ APIVersion, Kind, Name, UID string }
-
-// clone returns an owner that does not refer to the text of its object.
-func (o Owner) clone() Owner {
-	return Owner{strings.Clone(o.APIVersion), strings.Clone(o.Kind), strings.Clone(o.Name), strings.Clone(o.UID)}
+type Owner struct {
+	APIVersion, Kind, Name, UID string
+	Controller                  bool // the owner is the object's controller
 }
 
-// ItemController returns the owner of an object in JSON that is its controller.
-func ItemController(object []byte) (o Owner, ok bool) {
-	p := scanner{s: unsafeString(object)}
-	if !p.find("metadata") || !p.find("ownerReferences") || !p.at('[') {
-		return Owner{}, false
-	}
-	for first := true; ; first = false {
-		if more, err := p.element(first); err != nil || !more || !p.at('{') {
-			return Owner{}, false
+// Clone returns an owner that does not refer to the text of its object.
+func (o Owner) Clone() Owner {
+	return Owner{strings.Clone(o.APIVersion), strings.Clone(o.Kind), strings.Clone(o.Name), strings.Clone(o.UID), o.Controller}
+}
+
+// ItemOwners yields the owners of an object in JSON. They refer to its text.
+func ItemOwners(object []byte) iter.Seq[Owner] {
+	return func(yield func(Owner) bool) {
+		p := scanner{s: unsafeString(object)}
+		if !p.find("metadata") || !p.find("ownerReferences") || !p.at('[') {
+			return
 		}
-		owner, isController, err := p.owner()
-		if err != nil {
-			return Owner{}, false
-		}
-		if isController {
-			return owner.clone(), true
+		for first := true; ; first = false {
+			if more, err := p.element(first); err != nil || !more || !p.at('{') {
+				return
+			}
+			if o, err := p.owner(); err != nil || !yield(o) {
+				return
+			}
 		}
 	}
 }
 
-func (p *scanner) owner() (o Owner, isController bool, err error) {
+func (p *scanner) owner() (o Owner, err error) {
 	for first := true; ; first = false {
 		member, ok, err := p.member(first)
 		if err != nil || !ok {
-			return o, isController, err
+			return o, err
 		}
 		switch member {
 		case "apiVersion":
@@ -119,36 +121,41 @@ func (p *scanner) owner() (o Owner, isController bool, err error) {
 		case "uid":
 			o.UID, err = p.textOrNull()
 		case "controller":
-			isController = p.at('t')
+			o.Controller = p.at('t')
 			err = p.skip()
 		default:
 			err = p.skip()
 		}
 		if err != nil {
-			return o, false, err
+			return o, err
 		}
 	}
 }
 
-// ProtobufController returns the owner of an object's message that is its controller.
-func ProtobufController(object []byte) (o Owner, ok bool) {
-	meta, err := message(unsafeString(object)).delimited(1)
-	for err == nil && meta != "" {
-		var field uint64
-		var ref message
-		if field, ref, _, err = meta.next(); err != nil || field != metaOwnerReferences {
-			continue
+// ProtobufOwners yields the owners of an object's message. They refer to it.
+func ProtobufOwners(object []byte) iter.Seq[Owner] {
+	return func(yield func(Owner) bool) {
+		meta, err := message(unsafeString(object)).delimited(1)
+		for err == nil && meta != "" {
+			var field uint64
+			var ref message
+			if field, ref, _, err = meta.next(); err != nil || field != metaOwnerReferences {
+				continue
+			}
+			isController, err := ref.varint(6)
+			if err != nil {
+				continue
+			}
+			o := Owner{Controller: isController != 0}
+			for number, to := range map[uint64]*string{1: &o.Kind, 3: &o.Name, 4: &o.UID, 5: &o.APIVersion} {
+				value, _ := ref.delimited(number) // varint has found no error
+				*to = string(value)
+			}
+			if !yield(o) {
+				return
+			}
 		}
-		if isController, err := ref.varint(6); err != nil || isController == 0 {
-			continue
-		}
-		for number, to := range map[uint64]*string{1: &o.Kind, 3: &o.Name, 4: &o.UID, 5: &o.APIVersion} {
-			value, _ := ref.delimited(number) // varint has found no error
-			*to = string(value)
-		}
-		return o.clone(), true
 	}
-	return Owner{}, false
 }
 
 // ItemGeneration returns metadata.generation of an object in JSON, 0 if it has none.

@@ -9,24 +9,25 @@ import (
 	"time"
 )
 
-// TestController finds the owner that is the controller, and only that.
-func TestController(t *testing.T) {
-	owner := Owner{"apps/v1", "ReplicaSet", "a\"b", "u"}
+// TestOwners finds the owners, up to what is none.
+func TestOwners(t *testing.T) {
+	node := Owner{Kind: "Node", Name: "n"}
+	owner := Owner{"apps/v1", "ReplicaSet", `a"b`, "u", true}
 	const text = `{"kind":"ReplicaSet","name":"a\"b","uid":"u","apiVersion":"apps/v1","blockOwnerDeletion":true,"controller":true}`
-	for metadata, want := range map[string]Owner{
-		``:                         {},
-		`"ownerReferences":null`:   {},
-		`"ownerReferences":[]`:     {},
-		`"ownerReferences":[null]`: {},
-		`"ownerReferences":[{"kind":"Node","name":"n"}]`:                                       {},
-		`"ownerReferences":[{"kind":"Node","name":"n","controller":false}]`:                    {},
-		`"ownerReferences":[{"kind":1,"controller":true}]`:                                     {},
-		`"ownerReferences":[{"kind":"Node","controller":tru`:                                   {},
-		`"ownerReferences":[` + text + `]`:                                                     owner,
-		`"name":"x","ownerReferences": [ {"kind":"Node","name":"n"} , ` + text + `],"uid":"y"`: owner,
+	for metadata, want := range map[string][]Owner{
+		``:                         nil,
+		`"ownerReferences":null`:   nil,
+		`"ownerReferences":[]`:     nil,
+		`"ownerReferences":[null]`: nil,
+		`"ownerReferences":[{"kind":"Node","name":"n"}]`:                                       {node},
+		`"ownerReferences":[{"kind":"Node","name":"n","controller":false},{"kind":1}]`:         {node},
+		`"ownerReferences":[{"kind":1,"controller":true}]`:                                     nil,
+		`"ownerReferences":[{"kind":"Node","controller":tru`:                                   nil,
+		`"ownerReferences":[` + text + `]`:                                                     {owner},
+		`"name":"x","ownerReferences": [ {"kind":"Node","name":"n"} , ` + text + `],"uid":"y"`: {node, owner},
 	} {
-		if got, ok := ItemController([]byte(`{"metadata":{` + metadata + `}}`)); got != want || ok != (want != Owner{}) {
-			t.Errorf("%s: %+v %v", metadata, got, ok)
+		if got := slices.Collect(ItemOwners([]byte(`{"metadata":{` + metadata + `}}`))); !slices.Equal(got, want) {
+			t.Errorf("%s: %+v", metadata, got)
 		}
 	}
 }

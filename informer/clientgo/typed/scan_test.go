@@ -217,9 +217,13 @@ func TestScanMetadata(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := scan.Owner{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "r", UID: "3"}
-	if o, ok := scan.ProtobufController(raw); o != want || !ok {
-		t.Errorf("%+v %v", o, ok)
+	want := []scan.Owner{
+		{APIVersion: "v1", Kind: "Node", Name: "n", UID: "1"},
+		{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "no", UID: "2"},
+		{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "r", UID: "3", Controller: true},
+	}
+	if got := slices.Collect(scan.ProtobufOwners(raw)); !slices.Equal(got, want) {
+		t.Errorf("%+v", got)
 	}
 	if n := scan.ProtobufGeneration(raw); n != pod.Generation {
 		t.Errorf("generation %d", n)
@@ -236,7 +240,7 @@ func TestScanMetadata(t *testing.T) {
 		}
 	}
 	for n := range raw { // none of the truncated messages leads to a panic
-		scan.ProtobufController(raw[:n])
+		_ = slices.Collect(scan.ProtobufOwners(raw[:n]))
 		scan.ProtobufGeneration(raw[:n])
 		scan.ProtobufDeletion(raw[:n])
 		scan.ProtobufFinalizers(raw[:n])
@@ -247,8 +251,8 @@ func TestScanMetadata(t *testing.T) {
 	if raw, err = pod.Marshal(); err != nil {
 		t.Fatal(err)
 	}
-	if o, ok := scan.ProtobufController(raw); ok {
-		t.Errorf("%+v", o)
+	if got := slices.Collect(scan.ProtobufOwners(raw)); !slices.Equal(got, want[:2]) {
+		t.Errorf("%+v", got)
 	}
 	if at := scan.ProtobufDeletion(raw); !at.IsZero() {
 		t.Errorf("deletion %v", at)

@@ -49,7 +49,7 @@ func New[T Object](src *informer.Source, opts informer.Options) *informer.Inform
 
 // NewFromScheme returns an informer of a type in a scheme, such as one that kubebuilder has
 // made. The mapper, such as that of a manager, knows the name of its resource: it may ask
-// the API server. Objects are requested in JSON. NewFromScheme fails if the scheme
+// the API server, again if it does not find the kind in what it remembers. Objects are requested in JSON. NewFromScheme fails if the scheme
 // does not have the type, the type is an interface or a list, or the API server does not
 // have its resource.
 func NewFromScheme[T runtime.Object](src *informer.Source, scheme *runtime.Scheme, mapper meta.RESTMapper, opts informer.Options) (*informer.Informer[T], error) {
@@ -67,6 +67,10 @@ func NewFromScheme[T runtime.Object](src *informer.Source, scheme *runtime.Schem
 		return nil, fmt.Errorf("typed: %w", err)
 	}
 	m, err := mapper.RESTMapping(kinds[0].GroupKind(), kinds[0].Version)
+	if meta.IsNoMatchError(err) { // perhaps it has remembered what the API server had
+		meta.MaybeResetRESTMapper(mapper)
+		m, err = mapper.RESTMapping(kinds[0].GroupKind(), kinds[0].Version)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("typed: %w", err)
 	}

@@ -220,7 +220,19 @@ func TestScheme(t *testing.T) {
 	if want := (informer.Resource{Group: "example.com", Version: "v1", Name: "widgetry"}); err != nil || of.Resource != want {
 		t.Errorf("%+v, %v", of, err)
 	}
+	forgetful := &cachedMapper{RESTMapper: meta.NewDefaultRESTMapper(nil), newer: mapper}
+	if _, err := NewFromScheme[*widget](src, types, forgetful, informer.Options{}); err != nil {
+		t.Errorf("a definition that the mapper has not seen: %v", err)
+	}
 }
+
+// A cachedMapper knows the present resources when it is reset.
+type cachedMapper struct {
+	meta.RESTMapper
+	newer meta.RESTMapper
+}
+
+func (m *cachedMapper) Reset() { m.RESTMapper = m.newer }
 
 // TestJSON: an API server that has no protobuf is asked for JSON.
 func TestJSON(t *testing.T) {
