@@ -31,7 +31,7 @@ type Result struct {
 }
 
 // A TerminalError is an error that is not retried: the next call is for the next event
-// of the key, or after [Result].After.
+// of the key, or after [Result].After. So is one that wraps it, as those of errors.Join do.
 type TerminalError struct{ Err error }
 
 // Error implements error.

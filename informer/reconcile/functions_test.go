@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"runtime"
 	"slices"
 	"strings"
@@ -128,16 +129,23 @@ func TestWaitLog(t *testing.T) {
 		keys      func() []informer.Key
 		ends      bool // the informer, before the controller runs
 		want, not string
+		code      int // with which the API server refuses lists; 0 if it does not
 	}{
-		"slow":    {func() []informer.Key { time.Sleep(40 * time.Second); return nil }, false, errNotHandled.Error(), "stopped"},
-		"Goexit":  {func() []informer.Key { runtime.Goexit(); return nil }, false, errNotHandled.Error(), "stopped"},
-		"stopped": {func() []informer.Key { return nil }, true, "informer has stopped", errNotHandled.Error()},
+		"slow":    {func() []informer.Key { time.Sleep(40 * time.Second); return nil }, false, errNotHandled.Error(), "stopped", 0},
+		"Goexit":  {func() []informer.Key { runtime.Goexit(); return nil }, false, errNotHandled.Error(), "stopped", 0},
+		"stopped": {func() []informer.Key { return nil }, true, "informer has stopped", errNotHandled.Error(), 0},
+		"refused": {func() []informer.Key { return nil }, false, "not synced: list http://api.test/api/v1/nodes: refused with 403: no", "no complete list", 403},
 	} {
 		simulate(t, informertest.Options{}, informer.Options{}, func(t *testing.T, c *cluster) {
 			c.Put("nodes", `{"metadata":{"name":"n"}}`)
 			var log bytes.Buffer
 			mapped := Watches(c.nodes, func(informer.Ref[json.RawMessage]) []informer.Key { return test.keys() })
 			controller := New("test", succeed, Options{Logger: slog.New(slog.NewTextHandler(&log, nil))}, mapped)
+			if test.code != 0 {
+				c.Control(func(w http.ResponseWriter, _ *informertest.Request, _ func(http.ResponseWriter)) {
+					informertest.WriteStatus(w, test.code, "No", "no")
+				})
+			}
 			stopInformer := start(t, &Group{Informers: []Informer{c.nodes}})
 			if test.ends {
 				_ = stopInformer()

@@ -193,6 +193,6 @@ var errNoList = errors.New("there is no complete list yet")
 // notSynced returns why an informer has no complete list; nil if it has one.
 func notSynced(i Informer) error {
 	now, cancel := context.WithCancelCause(context.Background())
-	cancel(errNoList)
+	cancel(cmp.Or(i.Status().LastError, errNoList))
 	return i.WaitSynced(now)
 }
