@@ -9,13 +9,24 @@
 //	defer network.Close()
 //	src := informer.NewSource(network.URL(), network)  // for informers
 //	config := &rest.Config{Host: network.URL().String(), Transport: network} // for client-go
-//	config.ContentType = "application/json"                                  // its typed clients write protobuf
+//	config.ContentType = "application/json"                                  // see JSON
 //	api.Put("widgets.example.com", `{"metadata":{"namespace":"ns","name":"a"},"spec":{"size":3}}`)
 //
 // Each kind of request has a file that begins with the supported behaviour of
 // kube-apiserver: list.go, watch.go, get.go, write.go and discovery.go. Other requests
 // are answered with 404; there is no authentication, no admission, no defaulting and no
 // validation of objects.
+//
+// # JSON
+//
+// The server speaks JSON alone: objects, and their metadata (PartialObjectMetadata).
+// Programs whose types have protobuf request JSON in their tests:
+//
+//   - Informers with a codec of generated types: informer.Options{JSON: true}.
+//   - Clients of client-go: a rest.Config with the ContentType "application/json". Their
+//     default is to write protobuf, which gets 415.
+//   - Managers of controller-runtime: with such a rest.Config, clientgo.ForManager
+//     requests JSON, too.
 //
 // # Objects
 //

@@ -77,36 +77,75 @@ func (s *Server) negotiate(r *Request) (Format, *Status) {
 	return nil, notAcceptable()
 }
 
+// onlyJSON returns the first acceptable format: objects, or their metadata.
 func onlyJSON(r *Request) Format {
 	for entry := range strings.SplitSeq(r.Header.Get("Accept"), ",") {
 		typ, params, _ := strings.Cut(strings.TrimSpace(entry), ";")
 		switch typ {
 		case contentJSON, "application/*", "*/*", "":
-			if !strings.Contains(params, "as=") {
+			switch {
+			case !strings.Contains(params, "as="):
 				return r.collection.json
+			case r.isMetadata(params):
+				return r.collection.metadata
 			}
 		}
 	}
 	return nil
 }
 
+// isMetadata reports whether the parameters of a media type request the metadata of
+// objects: PartialObjectMetadataList for lists, and PartialObjectMetadata for all else.
+func (r *Request) isMetadata(params string) bool {
+	kind := metadataKind.Kind
+	if r.Verb == "list" {
+		kind += "List"
+	}
+	want := map[string]string{"as": kind, "g": metadataKind.Group, "v": metadataKind.Version}
+	for param := range strings.SplitSeq(params, ";") {
+		name, value, _ := strings.Cut(strings.TrimSpace(param), "=")
+		if want[name] == value {
+			delete(want, name)
+		}
+	}
+	return len(want) == 0
+}
+
+// metadataKind has the kind of objects that are served as metadata only.
+var metadataKind = Resource{Group: "meta.k8s.io", Version: "v1", Kind: "PartialObjectMetadata"}
+
 // NewJSON returns the format of whole objects in JSON.
-func NewJSON(r Resource) *JSON {
-	return &JSON{r, fmt.Appendf(nil, `{"kind":%q,"apiVersion":%q,`, r.Kind, r.APIVersion())}
+func NewJSON(r Resource) *JSON { return &JSON{r, jsonHead(r), false} }
+
+// NewMetadataJSON returns the format of metadata in JSON, which is the same for all
+// resources.
+func NewMetadataJSON() *JSON { return &JSON{metadataKind, jsonHead(metadataKind), true} }
+
+func jsonHead(r Resource) []byte {
+	return fmt.Appendf(nil, `{"kind":%q,"apiVersion":%q,`, r.Kind, r.APIVersion())
 }
 
 // JSON is the format that every server has.
 type JSON struct {
-	of   Resource
-	head []byte // before the metadata of an object
+	of       Resource
+	head     []byte // before the metadata of an object
+	metadata bool   // only that
 }
 
 // ContentType implements Format, as the other methods do.
 func (*JSON) ContentType(bool) string { return contentJSON }
 
 // Encode returns the object without its first brace, kind and apiVersion.
-func (*JSON) Encode(o *Object, rv string) (*Encoded, error) {
-	return &Encoded{Body: o.Content.Render(rv)[1:]}, nil
+func (f *JSON) Encode(o *Object, rv string) (*Encoded, error) {
+	body := o.Content.Render(rv)
+	if !f.metadata {
+		return &Encoded{Body: body[1:]}, nil
+	}
+	var object struct{ Metadata json.RawMessage }
+	if err := json.Unmarshal(body, &object); err != nil {
+		return nil, err
+	}
+	return &Encoded{Body: fmt.Appendf(nil, `"metadata":%s}`, object.Metadata)}, nil
 }
 
 // AppendObject appends kind, apiVersion and the body.
@@ -114,10 +153,14 @@ func (f *JSON) AppendObject(dst []byte, e *Encoded, rv uint64) []byte {
 	return append(e.AppendTo(append(dst, f.head...), rv), '\n')
 }
 
-// AppendItem appends the body: items have no kind and apiVersion.
-func (*JSON) AppendItem(dst []byte, e *Encoded, rv uint64, first bool) []byte {
+// AppendItem appends the body. As in the API server, items have no kind and apiVersion,
+// except those that are metadata.
+func (f *JSON) AppendItem(dst []byte, e *Encoded, rv uint64, first bool) []byte {
 	if !first {
 		dst = append(dst, ',')
+	}
+	if f.metadata {
+		return e.AppendTo(append(dst, f.head...), rv)
 	}
 	return e.AppendTo(append(dst, '{'), rv)
 }

@@ -35,7 +35,7 @@ type Options struct {
 	Others func(w http.ResponseWriter, r *Request) (answered bool)
 
 	// Format returns the format of a response, or nil if none is acceptable. The
-	// default, nil, is JSON alone.
+	// default, nil, is JSON: objects, or their metadata.
 	Format func(r *Request) Format
 	// Live is called when a watch has sent its initial events; it may be nil.
 	Live func(r *Request)

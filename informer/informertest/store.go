@@ -13,7 +13,7 @@ import (
 // server's mu guards it.
 type collection struct {
 	Resource
-	json *JSON
+	json, metadata *JSON
 
 	objects []version // by key
 	log     []change
@@ -40,7 +40,7 @@ type change struct {
 }
 
 func newCollection(r Resource, rv uint64) *collection {
-	return &collection{Resource: r, json: NewJSON(r), compacted: rv, progress: rv}
+	return &collection{Resource: r, json: NewJSON(r), metadata: NewMetadataJSON(), compacted: rv, progress: rv}
 }
 
 // object returns a new object of the collection.

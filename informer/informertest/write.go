@@ -56,7 +56,11 @@ func (s *Server) serveWrite(w http.ResponseWriter, r *Request) {
 	case r.Verb == "create":
 		code = http.StatusCreated
 	}
-	v.write(w, code, r.collection.json)
+	f := onlyJSON(r)
+	if f == nil {
+		f = r.collection.json // a client that can send JSON can read it
+	}
+	v.write(w, code, f)
 }
 
 // write makes a change and returns the new version; the last one, if it has deleted the

@@ -39,13 +39,12 @@ var metadataKind = Resource{Group: "meta.k8s.io", Version: "v1", Kind: "PartialO
 
 // formatsOf returns the formats of a resource.
 func formatsOf(r Resource, t table) [formats]informertest.Format {
-	whole := &jsonFormat{JSON: informertest.NewJSON(r), of: r, as: r}
-	metadata := &jsonFormat{JSON: informertest.NewJSON(metadataKind), of: r, as: metadataKind}
+	whole := &jsonFormat{JSON: informertest.NewJSON(r), of: r}
 	return [formats]informertest.Format{
-		JSON: whole, MetadataJSON: metadata,
+		JSON: whole, MetadataJSON: informertest.NewMetadataJSON(),
 		Protobuf:         &protobufFormat{of: r, as: r},
 		MetadataProtobuf: &protobufFormat{of: r, as: metadataKind, metadata: true},
-		Table:            newTableFormat(whole, t, Table), TableMetadata: newTableFormat(metadata, t, TableMetadata), TableBare: newTableFormat(metadata, t, TableBare),
+		Table:            newTableFormat(whole, t, Table), TableMetadata: newTableFormat(whole, t, TableMetadata), TableBare: newTableFormat(whole, t, TableBare),
 	}
 }
 
@@ -57,9 +56,13 @@ func kindOf(r Resource) schema.GroupVersionKind {
 // negotiate returns the first acceptable format that the server has; nil for none.
 func (s *Server) negotiate(r *Request) informertest.Format {
 	all := s.formats[r.Resource.FullName()]
+	kind := metadataKind.Kind
+	if r.Verb == "list" {
+		kind += "List"
+	}
 	for entry := range strings.SplitSeq(r.Header.Get("Accept"), ",") {
 		typ, params, _ := strings.Cut(strings.TrimSpace(entry), ";")
-		metadata, table := strings.Contains(params, "as=PartialObjectMetadata"), strings.Contains(params, "as=Table")
+		metadata, table := strings.Contains(params+";", "as="+kind+";"), strings.Contains(params, "as=Table")
 		switch other := strings.Contains(params, "as=") && !metadata && !table; {
 		case other:
 		case typ == runtime.ContentTypeProtobuf && !table && metadata:
@@ -106,28 +109,21 @@ func encoded(o *informertest.Object, f Format, body []byte) *informertest.Encode
 	return e
 }
 
-// A jsonFormat is whole objects, or their metadata as another kind.
+// A jsonFormat is whole objects.
 type jsonFormat struct {
 	*informertest.JSON
-	of, as Resource
+	of Resource
 }
 
 // Encode implements informertest.Format.
 func (f *jsonFormat) Encode(o *informertest.Object, rv string) (*informertest.Encoded, error) {
-	if f.as.Kind == f.of.Kind {
-		return encoded(o, JSON, o.Content.Render(rv)[1:]), nil
-	}
-	out, err := typed(o, f.of, rv)
-	if err != nil {
-		return nil, err
-	}
-	return encoded(o, MetadataJSON, withoutKind(metadataOf(out))[1:]), nil
+	return encoded(o, JSON, o.Content.Render(rv)[1:]), nil
 }
 
 // AppendBookmark implements informertest.Format: the object has the empty fields of its
 // Go type.
 func (f *jsonFormat) AppendBookmark(dst []byte, rv uint64, annotations map[string]string, _ bool) ([]byte, error) {
-	body, err := json.Marshal(emptyObject(f.as, rv, annotations))
+	body, err := json.Marshal(emptyObject(f.of, rv, annotations))
 	return fmt.Appendf(dst, "{\"type\":\"BOOKMARK\",\"object\":%s}\n", body), err
 }
 

@@ -194,9 +194,15 @@ type stream struct {
 
 func (s *session) watch(query ...string) *stream {
 	s.Helper()
-	resp := s.send(http.MethodGet, s.path("", append([]string{"watch", "true"}, query...)...), "", nil)
+	return s.watchAs("application/json", query...)
+}
+
+// watchAs returns a watch of another form of the objects, in JSON.
+func (s *session) watchAs(accept string, query ...string) *stream {
+	s.Helper()
+	resp := s.send(http.MethodGet, s.path("", append([]string{"watch", "true"}, query...)...), accept, nil)
 	s.Cleanup(func() { resp.Body.Close() })
-	if resp.StatusCode != http.StatusOK {
+	if resp.StatusCode != http.StatusOK || resp.Header.Get("Content-Type") != "application/json" {
 		s.Fatalf("%+v", s.read(resp))
 	}
 	return &stream{s, slices.Contains(query, "allowWatchBookmarks"), bufio.NewReader(resp.Body)}

@@ -139,6 +139,7 @@ func testRefusals(s *session) {
 func testForms(s *session) {
 	s.create("a", "1")
 	const table, metadata = "application/json;as=Table;g=meta.k8s.io;v=v1", "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
+	const metadataList = "image/png,application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 	for _, test := range []struct{ accept, include, kind string }{
 		{table, "Object", "ConfigMap"}, {table, "", "PartialObjectMetadata"}, {"image/png," + table, "Metadata", "PartialObjectMetadata"},
 	} {
@@ -149,9 +150,29 @@ func testForms(s *session) {
 			}
 		}
 	}
-	lists := s.read(s.send(http.MethodGet, s.path(""), "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1", nil))
-	if lists.Kind != "PartialObjectMetadataList" || len(lists.Items) != 1 || lists.Items[0].Data != nil {
+	lists := s.read(s.send(http.MethodGet, s.path(""), metadataList, nil))
+	if lists.Kind != "PartialObjectMetadataList" || lists.APIVersion != "meta.k8s.io/v1" || len(lists.Items) != 1 ||
+		lists.Items[0].Kind != "PartialObjectMetadata" || lists.Items[0].APIVersion != "meta.k8s.io/v1" || lists.Items[0].Data != nil {
 		s.Errorf("%s", lists.Body)
+	}
+	watch := s.watchAs(metadata, "sendInitialEvents", "true", "resourceVersionMatch", "NotOlderThan", "allowWatchBookmarks", "true")
+	s.update("a", "2")
+	for types := ""; types != "ADDED BOOKMARK MODIFIED "; {
+		e, ok := watch.event()
+		if !ok || e.Object.Kind != "PartialObjectMetadata" || e.Object.APIVersion != "meta.k8s.io/v1" || e.Object.rv() == 0 || e.Object.Data != nil {
+			s.Fatalf("after %s: %+v", types, e)
+		}
+		if marked := strings.Contains(types, "BOOKMARK"); !marked || e.Type != "BOOKMARK" {
+			types += e.Type + " "
+		}
+	}
+	for path, wrong := range map[string]string{s.path("a"): metadataList, s.path(""): metadata} {
+		if a := s.read(s.send(http.MethodGet, path, wrong, nil)); a.Code != http.StatusNotAcceptable || a.Reason != "NotAcceptable" {
+			s.Errorf("%s: %d %s", path, a.Code, a.Body)
+		}
+	}
+	if a := s.read(s.send(http.MethodPut, s.path("a"), metadata, s.configMap("a", "3"))); a.Kind != "PartialObjectMetadata" || a.Data != nil {
+		s.Errorf("%s", a.Body)
 	}
 	one := s.read(s.send(http.MethodGet, s.path("a"), metadata, nil))
 	if one.Kind != "PartialObjectMetadata" || one.Data != nil || one.rv() == 0 {
