@@ -34,6 +34,25 @@
 // all resourceVersions. All changes are kept until [Server.Compact] or [Server.Expire],
 // so that a list at any resourceVersion and a watch from any are possible.
 //
+// # Writes
+//
+// Over HTTP, the server has, with the errors of kube-apiserver:
+//
+//   - create, also with generateName: uid and creationTimestamp are set;
+//     AlreadyExists.
+//   - update: Conflict if the object has another resourceVersion or uid.
+//   - merge patches, with the errors of an update.
+//   - delete, with preconditions: Conflict if the object has another uid or
+//     resourceVersion. An object with finalizers gets a deletionTimestamp and goes with
+//     the last of them.
+//   - updates and merge patches of /status, if [Resource].Status is set. Then
+//     metadata.generation grows with all changes but those of metadata and status.
+//
+// It refuses server-side apply, strategic merge patches and JSON patches with 415, dry
+// runs with 400, and deletecollection with 405. It ignores fieldManager, fieldValidation,
+// propagationPolicy and gracePeriodSeconds: there are no managedFields, and objects stay
+// when their owner or namespace is deleted.
+//
 // # Faults
 //
 // A [Control] is a hook around responses: it refuses, delays, cuts or changes those that

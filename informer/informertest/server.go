@@ -153,7 +153,11 @@ func (s *Server) answer(w http.ResponseWriter, r *Request) {
 }
 
 func (s *Server) serveOthers(w http.ResponseWriter, r *Request) {
-	if s.opts.Others == nil || !s.opts.Others(w, r) {
+	switch {
+	case s.opts.Others != nil && s.opts.Others(w, r):
+	case r.collection != nil && r.Method == http.MethodDelete && r.Name == "":
+		failure(http.StatusMethodNotAllowed, "MethodNotAllowed", "this test server has no deletecollection").write(w)
+	default:
 		notFound(r).write(w)
 	}
 }

@@ -24,24 +24,35 @@ import (
 //     another resourceVersion than the object.
 //   - patch (PATCH): a merge patch (RFC 7386), with the errors of an update; 415
 //     for other kinds of patches.
-//   - delete (DELETE): 404 if it does not exist. An object with finalizers gets a
-//     deletionTimestamp, and goes with the last of them. Options are ignored.
+//   - delete (DELETE): 404 if it does not exist; 409 Conflict if it has another uid
+//     or resourceVersion than the preconditions of the options. An object with
+//     finalizers gets a deletionTimestamp, and goes with the last of them. Other
+//     options are ignored.
 //   - /status of a Resource with Status: an update or a patch of the status
 //     alone; other updates leave it as it is. metadata.generation grows when
 //     anything but metadata and status changes, and with the deletionTimestamp.
 //
 // Nothing is validated or defaulted but uid and creationTimestamp. The objects of an
-// owner are not deleted with it.
+// owner are not deleted with it, nor those in a namespace. dryRun gets 400, and
+// deletecollection 405.
 
 func (s *Server) serveWrite(w http.ResponseWriter, r *Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
 		return
 	}
-	accepted := map[string]string{"create": "application/json", "update": "application/json", "patch": "application/merge-patch+json"}[r.Verb]
-	if kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); accepted != "" && kind != accepted && (kind != "" || r.Verb == "patch") {
+	accepted := contentJSON
+	if r.Verb == "patch" {
+		accepted = "application/merge-patch+json"
+	}
+	isOptional := r.Verb == "delete" && len(body) == 0
+	if kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); kind != accepted && (kind != "" || r.Verb == "patch") && !isOptional {
 		failure(http.StatusUnsupportedMediaType, "UnsupportedMediaType",
 			"the body of the request was in an unknown format - accepted media types include: %s", accepted).write(w)
+		return
+	}
+	if r.Query.Has("dryRun") {
+		noDryRun().write(w)
 		return
 	}
 	v, deleted, wrong := s.write(r, body)
@@ -139,6 +150,9 @@ func (s *Server) newLocked(r *Request, body []byte) (*document, *Status) {
 // changed returns the object as an update, a patch or a deletion makes it.
 func (r *Request) changed(old version, was *document, body []byte) (*document, *Status) {
 	if r.Verb == "delete" {
+		if wrong := r.mayDelete(old, body); wrong != nil {
+			return nil, wrong
+		}
 		doc := was.clone()
 		if doc.hasFinalizers() && len(doc.metadata["deletionTimestamp"]) == 0 {
 			doc.set("deletionTimestamp", timestamp())
@@ -198,6 +212,44 @@ func (r *Request) changed(old version, was *document, body []byte) (*document, *
 	}
 	return doc, nil
 }
+
+// mayDelete returns the error of a deletion whose options do not allow it.
+func (r *Request) mayDelete(old version, body []byte) *Status {
+	var options struct {
+		Preconditions struct{ UID, ResourceVersion *string }
+		DryRun        []string
+	}
+	if len(body) > 0 {
+		if err := json.Unmarshal(body, &options); err != nil {
+			return badRequest("%v", err)
+		}
+	}
+	if len(options.DryRun) > 0 {
+		return noDryRun()
+	}
+	required := options.Preconditions
+	if uid := old.attributes().uid; required.UID != nil && *required.UID != uid {
+		return r.notAsRequired("the UID in the precondition (%s) does not match the UID in record (%s). "+
+			"The object might have been deleted and then recreated", *required.UID, uid)
+	}
+	if rv := strconv.FormatUint(old.rv, 10); required.ResourceVersion != nil && *required.ResourceVersion != rv {
+		return r.notAsRequired("the ResourceVersion in the precondition (%s) does not match the ResourceVersion in record (%s). "+
+			"The object might have been modified", *required.ResourceVersion, rv)
+	}
+	return nil
+}
+
+// notAsRequired returns the error of a precondition. As in the API server, it has the
+// kind of the object in place of the resource.
+func (r *Request) notAsRequired(format string, args ...any) *Status {
+	of := r.Resource
+	of.Name = of.Kind
+	s := r.refused(http.StatusConflict, "Conflict", "Operation cannot be fulfilled on %s %q: %s", of.FullName(), r.Name, fmt.Sprintf(format, args...))
+	s.Details.Kind = of.Kind
+	return s
+}
+
+func noDryRun() *Status { return badRequest("this test server has no dry run") }
 
 func (d *document) nextGeneration() {
 	var generation int

@@ -104,3 +104,43 @@ func TestPatchKinds(t *testing.T) {
 		t.Errorf("protobuf: %d %s", w.Code, w.Body)
 	}
 }
+
+// TestPreconditions: a deletion with another uid or resourceVersion than the object has
+// is refused, also of an object with finalizers.
+func TestPreconditions(t *testing.T) {
+	s := New(Options{Resources: []Resource{things}})
+	s.Put("things.example.org", `{"metadata":{"name":"a","namespace":"ns","uid":"u"}}`)
+	rv := s.Put("things.example.org", `{"metadata":{"name":"b","namespace":"ns","uid":"u","finalizers":["x"]}}`)
+	for i, step := range []struct {
+		path, options, kind string
+		code                int
+		message             string
+	}{
+		{"/a", `{"preconditions":{"uid":"v"}}`, contentJSON, 409, `Operation cannot be fulfilled on Thing.example.org "a": ` +
+			`the UID in the precondition (v) does not match the UID in record (u). The object might have been deleted and then recreated`},
+		{"/b", `{"preconditions":{"uid":"u","resourceVersion":"7"}}`, contentJSON, 409, fmt.Sprintf(`Operation cannot be fulfilled on Thing.example.org "b": `+
+			`the ResourceVersion in the precondition (7) does not match the ResourceVersion in record (%d). The object might have been modified`, rv)},
+		{"/a", `{"dryRun":["All"]}`, contentJSON, 400, "this test server has no dry run"},
+		{"/a?dryRun=All", "", "", 400, "this test server has no dry run"},
+		{"/a", "k8s\x00", "application/vnd.kubernetes.protobuf", 415, "the body of the request was in an unknown format - accepted media types include: application/json"},
+		{"", "", "", 405, "this test server has no deletecollection"},
+		{"/c", `{"preconditions":{"uid":"v"}}`, contentJSON, 404, `things.example.org "c" not found`},
+		{"/b", fmt.Sprintf(`{"preconditions":{"uid":"u","resourceVersion":"%d"}}`, rv), contentJSON, 200, ""},
+		{"/a", `{"kind":"DeleteOptions","apiVersion":"v1","preconditions":{"uid":"u"},"propagationPolicy":"Background"}`, contentJSON, 200, ""},
+	} {
+		r := httptest.NewRequest(http.MethodDelete, "/apis/example.org/v1/namespaces/ns/things"+step.path, strings.NewReader(step.options))
+		r.Header.Set("Content-Type", step.kind)
+		w := httptest.NewRecorder()
+		s.ServeHTTP(w, r)
+		var status Status
+		if err := json.Unmarshal(w.Body.Bytes(), &status); err != nil {
+			t.Fatal(err)
+		}
+		if w.Code != step.code || status.Message != step.message {
+			t.Errorf("%d. %d %s, want %d %s", i, w.Code, w.Body, step.code, step.message)
+		}
+	}
+	if all := s.All("things.example.org"); len(all) != 1 || !strings.Contains(all["ns/b"], "deletionTimestamp") {
+		t.Errorf("%v", all)
+	}
+}

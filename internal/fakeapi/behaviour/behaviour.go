@@ -59,7 +59,7 @@ type answer struct {
 // object has the fields of an object, a list, a Table or a Status that the tests check.
 type object struct {
 	Kind, APIVersion string
-	Reason           string
+	Reason, Message  string
 	Metadata         struct {
 		Name, UID, ResourceVersion, Continue string
 		CreationTimestamp, DeletionTimestamp string

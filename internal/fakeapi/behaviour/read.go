@@ -209,7 +209,22 @@ func testWrites(s *session) {
 	if a := s.do(http.MethodPut, s.path("a"), stale); a.Code != http.StatusConflict || a.Reason != "Conflict" {
 		s.Errorf("%d %s", a.Code, a.Body)
 	}
-	s.delete("a")
+	deletion := map[string]any{"kind": "DeleteOptions", "apiVersion": "v1", "preconditions": map[string]any{"uid": "other"}}
+	a := s.do(http.MethodDelete, s.path("a"), deletion)
+	want := fmt.Sprintf("Operation cannot be fulfilled on ConfigMap %q: the UID in the precondition (other) does not match the UID in record (%s). "+
+		"The object might have been deleted and then recreated", s.label()+"-a", created.Metadata.UID)
+	if a.Code != http.StatusConflict || a.Reason != "Conflict" || a.Message != want {
+		s.Errorf("%d %s, want %s", a.Code, a.Body, want)
+	}
+	deletion["preconditions"] = map[string]any{"uid": created.Metadata.UID, "resourceVersion": created.Metadata.ResourceVersion}
+	a = s.do(http.MethodDelete, s.path("a"), deletion)
+	want = fmt.Sprintf("Operation cannot be fulfilled on ConfigMap %q: the ResourceVersion in the precondition (%d) does not match the ResourceVersion in record (%d). "+
+		"The object might have been modified", s.label()+"-a", created.rv(), updated.rv())
+	if a.Code != http.StatusConflict || a.Reason != "Conflict" || a.Message != want {
+		s.Errorf("%d %s, want %s", a.Code, a.Body, want)
+	}
+	deletion["preconditions"] = map[string]any{"uid": created.Metadata.UID, "resourceVersion": updated.Metadata.ResourceVersion}
+	s.must(http.StatusOK, s.do(http.MethodDelete, s.path("a"), deletion))
 	for _, method := range []string{http.MethodDelete, http.MethodGet} {
 		if a := s.do(method, s.path("a"), nil); a.Code != http.StatusNotFound || a.Reason != "NotFound" {
 			s.Errorf("%s: %d %s", method, a.Code, a.Body)
