@@ -22,11 +22,7 @@ import (
 	"github.com/watchkeeper/watchkeeper/informer/informertest"
 )
 
-var resources = []informertest.Resource{
-	informertest.Pods,
-	{Group: "coordination.k8s.io", Version: "v1", Name: "leases", Kind: "Lease", Namespaced: true},
-	{Group: "events.k8s.io", Version: "v1", Name: "events", Kind: "Event", Namespaced: true},
-}
+var resources = []informertest.Resource{informertest.Pods, informertest.Leases, informertest.Events}
 
 // A replica is one of the programs.
 type replica struct {

@@ -43,7 +43,7 @@ func (s *Server) parse(httpRequest *http.Request) *Request {
 		}
 		return r
 	}
-	if parts[0] == "namespaces" && len(parts) > 2 {
+	if parts[0] == "namespaces" && len(parts) > 2 && parts[2] != "status" && parts[2] != "finalize" {
 		r.Namespace, parts = parts[1], parts[2:]
 	}
 	if len(parts) > 1 {

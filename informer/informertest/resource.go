@@ -25,7 +25,13 @@ var (
 	ConfigMaps  = Resource{Version: "v1", Name: "configmaps", Kind: "ConfigMap", Namespaced: true, ShortNames: []string{"cm"}}
 	Secrets     = Resource{Version: "v1", Name: "secrets", Kind: "Secret", Namespaced: true}
 	Nodes       = Resource{Version: "v1", Name: "nodes", Kind: "Node", ShortNames: []string{"no"}}
+	Namespaces  = Resource{Version: "v1", Name: "namespaces", Kind: "Namespace", ShortNames: []string{"ns"}}
 	Deployments = Resource{Group: "apps", Version: "v1", Name: "deployments", Kind: "Deployment", Namespaced: true, ShortNames: []string{"deploy"}}
+	// Events are those that package events of client-go writes. Other than in a cluster,
+	// the core group does not have them.
+	Events = Resource{Group: "events.k8s.io", Version: "v1", Name: "events", Kind: "Event", Namespaced: true, ShortNames: []string{"ev"}}
+	// Leases are those of leader election.
+	Leases = Resource{Group: "coordination.k8s.io", Version: "v1", Name: "leases", Kind: "Lease", Namespaced: true}
 )
 
 // FullName returns the name of the resource in calls of a Server: "pods", or

@@ -144,3 +144,17 @@ func TestPreconditions(t *testing.T) {
 		t.Errorf("%v", all)
 	}
 }
+
+// TestNamespaces: the subresources of a namespace are not objects in it.
+func TestNamespaces(t *testing.T) {
+	namespaces := Namespaces
+	namespaces.Status = true
+	s := New(Options{Resources: []Resource{namespaces, Events, Leases}})
+	s.Put("namespaces", `{"metadata":{"name":"a"}}`)
+	w := httptest.NewRecorder()
+	r := httptest.NewRequest(http.MethodPatch, "/api/v1/namespaces/a/status", strings.NewReader(`{"status":{"phase":"Active"}}`))
+	r.Header.Set("Content-Type", "application/merge-patch+json")
+	if s.ServeHTTP(w, r); w.Code != http.StatusOK || !strings.Contains(s.Get("namespaces", "a"), `"phase":"Active"`) {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+}
