@@ -1,37 +1,45 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package metrics is an example: it exports the metrics of informers to Prometheus.
+// Package metrics is an example: it exports the metrics of informers and controllers to
+// Prometheus.
 package metrics
 
 import (
 	"fmt"
 	"math"
+	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"time"
+	"weak"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/watchkeeper/watchkeeper/informer"
 )
 
-// Informers has the metrics of a program's informers. Those of one collection have the
-// same labels, and are counted together.
+// Informers has the metrics of a program's informers. Those of one resource and selector
+// have the same labels, and are counted together. Namespaces are no label: those of an
+// informer change with AddNamespace and RemoveNamespace.
 type Informers struct {
 	changes, events      *prometheus.CounterVec
 	lists, watches, errs *prometheus.CounterVec
 	listing, reconciling *prometheus.HistogramVec
 	age                  *prometheus.HistogramVec
 
-	mu       sync.Mutex
-	statuses map[collection][]func() informer.Status
+	mu   sync.Mutex
+	each map[collection][]weak.Pointer[one]
 }
+
+// one is an informer. Its Metrics refer to it: it is garbage together with the informer.
+type one struct{ status func() informer.Status }
 
 // A collection has the values of the labels in collectionLabels.
 type collection [3]string
 
-var collectionLabels = []string{"resource", "namespace", "selector"}
+var collectionLabels = []string{"group", "resource", "selector"}
 
 // New registers the metrics.
 func New(registry *prometheus.Registry) *Informers {
@@ -54,7 +62,7 @@ func New(registry *prometheus.Registry) *Informers {
 		listing:     seconds("informer_list_seconds", "Duration of full lists."),
 		age:         seconds("informer_reconcile_age_seconds", "Age of an event when its reconciliation began."),
 		reconciling: seconds("informer_reconcile_seconds", "Duration of reconciliations.", "failed"),
-		statuses:    map[collection][]func() informer.Status{},
+		each:        map[collection][]weak.Pointer[one]{},
 	}
 	registry.MustRegister(p)
 	return p
@@ -62,13 +70,17 @@ func New(registry *prometheus.Registry) *Informers {
 
 // Of is a value of [informer.Options].Metrics.
 func (p *Informers) Of(of informer.Collection, status func() informer.Status) informer.Metrics {
-	c := collection{of.Resource.Name, strings.Join(of.Namespaces, ","), strings.Trim(of.LabelSelector+";"+of.FieldSelector, ";")}
+	c := collection{of.Resource.Group, of.Resource.Name, strings.Trim(of.LabelSelector+";"+of.FieldSelector, ";")}
+	o := &one{status}
 	p.mu.Lock()
-	p.statuses[c] = append(p.statuses[c], status)
+	p.each[c] = append(p.each[c], weak.Make(o))
 	p.mu.Unlock()
 	with := func(values ...string) []string { return append(c[:], values...) }
 	return informer.Metrics{
-		Changed: func(typ informer.EventType) { p.changes.WithLabelValues(with(string(typ))...).Inc() },
+		Changed: func(typ informer.EventType) {
+			p.changes.WithLabelValues(with(string(typ))...).Inc()
+			runtime.KeepAlive(o) // as long as the informer has its Metrics
+		},
 		Listed: func(reason string, _ int, took time.Duration) {
 			p.lists.WithLabelValues(with(reason)...).Inc()
 			p.listing.WithLabelValues(with()...).Observe(took.Seconds())
@@ -114,15 +126,27 @@ func (p *Informers) Describe(ch chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect implements prometheus.Collector.
+// Collect implements prometheus.Collector. Informers that have stopped are left out.
 func (p *Informers) Collect(ch chan<- prometheus.Metric) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for c, statuses := range p.statuses {
+	for c, pointers := range p.each {
+		var statuses []informer.Status
+		p.each[c] = slices.DeleteFunc(pointers, func(w weak.Pointer[one]) bool {
+			o := w.Value()
+			if o != nil {
+				statuses = append(statuses, o.status())
+			}
+			return o == nil
+		})
+		statuses = slices.DeleteFunc(statuses, func(s informer.Status) bool { return s.Phase == informer.Stopped })
+		if len(statuses) == 0 {
+			continue
+		}
 		for _, g := range gauges {
-			value := g.value(statuses[0]())
-			for _, status := range statuses[1:] {
-				value = g.sum(value, g.value(status()))
+			value := g.value(statuses[0])
+			for _, s := range statuses[1:] {
+				value = g.sum(value, g.value(s))
 			}
 			ch <- prometheus.MustNewConstMetric(g.desc, prometheus.GaugeValue, value, c[:]...)
 		}

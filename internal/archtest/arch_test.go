@@ -61,7 +61,7 @@ var imports = map[string][]string{
 	"informer/informertest":  {},
 	"informer/zstd":          {},
 	"examples/leader":        {"informer", "informer/clientgo/kubeconfig", "informer/reconcile"},
-	"examples/metrics":       {"informer"},
+	"examples/metrics":       {"informer", "informer/reconcile"},
 	"examples/widget":        {"informer", "informer/clientgo/kubeconfig", "informer/reconcile"},
 	"internal/clustertest":   {"internal/freeport"},
 	"internal/freeport":      {},
