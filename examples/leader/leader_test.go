@@ -19,6 +19,7 @@ import (
 	eventsv1 "k8s.io/api/events/v1"
 	"k8s.io/client-go/rest"
 
+	"github.com/watchkeeper/watchkeeper/informer"
 	"github.com/watchkeeper/watchkeeper/informer/informertest"
 )
 
@@ -46,7 +47,7 @@ func start(t *testing.T, network *informertest.Network, name string) *replica {
 	})}
 	config.ContentType = "application/json" // the API server of the test has no protobuf
 	ended := make(chan error, 1)
-	go func() { ended <- run(ctx, config, name) }()
+	go func() { ended <- run(ctx, config, name, informer.Options{JSON: true, DetectMutation: true}) }()
 	r.ended = func() error { return <-ended }
 	r.stop = func() error {
 		cancel()

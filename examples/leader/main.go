@@ -24,6 +24,7 @@ import (
 
 	"github.com/watchkeeper/watchkeeper/informer"
 	"github.com/watchkeeper/watchkeeper/informer/clientgo/kubeconfig"
+	"github.com/watchkeeper/watchkeeper/informer/clientgo/typed"
 	"github.com/watchkeeper/watchkeeper/informer/reconcile"
 )
 
@@ -36,7 +37,7 @@ func main() {
 	}
 	name, err := os.Hostname() // in a Pod, its name
 	if err == nil {
-		err = run(ctx, config, name)
+		err = run(ctx, config, name, informer.Options{})
 	}
 	if err != nil {
 		log.Fatal(err)
@@ -44,7 +45,7 @@ func main() {
 }
 
 // run runs the controller as the replica with a name until ctx ends or the lease is lost.
-func run(ctx context.Context, config *rest.Config, replica string) error {
+func run(ctx context.Context, config *rest.Config, replica string, opts informer.Options) error {
 	src, err := kubeconfig.FromConfig(config)
 	if err != nil {
 		return err
@@ -59,7 +60,7 @@ func run(ctx context.Context, config *rest.Config, replica string) error {
 		return err
 	}
 	w := &warner{
-		pods:   informer.New(src, informer.Resource{Version: "v1", Name: "pods"}, informer.JSON[*corev1.Pod](), informer.Options{}),
+		pods:   typed.New[*corev1.Pod](src, opts),
 		events: broadcaster.NewRecorder(scheme.Scheme, "latest-warner"),
 	}
 	c := reconcile.New("latest-warner", w.reconcile, reconcile.Options{Logger: slog.Default()},

@@ -21,6 +21,7 @@ import (
 
 	"github.com/watchkeeper/watchkeeper/informer"
 	"github.com/watchkeeper/watchkeeper/informer/clientgo/kubeconfig"
+	"github.com/watchkeeper/watchkeeper/informer/clientgo/typed"
 	"github.com/watchkeeper/watchkeeper/informer/reconcile"
 )
 
@@ -44,7 +45,7 @@ func run(ctx context.Context, config *rest.Config, opts informer.Options) error 
 	}
 	r := &reconciler{
 		widgets:    informer.New(src, informer.Resource{Group: kind.Group, Version: kind.Version, Name: "widgets"}, informer.JSON[*Widget](), opts),
-		configMaps: informer.New(src, informer.Resource{Version: "v1", Name: "configmaps"}, informer.JSON[*corev1.ConfigMap](), opts),
+		configMaps: typed.New[*corev1.ConfigMap](src, opts),
 		dynamic:    dynamic.NewForConfigOrDie(config).Resource(kind.GroupVersion().WithResource("widgets")),
 		typed:      kubernetes.NewForConfigOrDie(config).CoreV1(),
 	}

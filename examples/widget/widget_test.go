@@ -42,7 +42,7 @@ func simulate(t *testing.T, test func(*testing.T, *cluster)) {
 		ended := make(chan error, 1)
 		config := &rest.Config{Host: network.URL().String(), Transport: network}
 		config.ContentType = "application/json" // the API server of the test has no protobuf
-		go func() { ended <- run(ctx, config, informer.Options{DetectMutation: true}) }()
+		go func() { ended <- run(ctx, config, informer.Options{JSON: true, DetectMutation: true}) }()
 		test(t, &cluster{api, t, network.Client()})
 		stop()
 		if err := <-ended; err != nil {
