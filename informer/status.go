@@ -117,7 +117,7 @@ func (i *Informer[T]) Status() Status {
 	case !r.isActive():
 	case first: // no namespaces
 		sum.Phase = Watching
-	case time.Now().Before(r.notBefore):
+	case r.refusal != nil && sum.LastContact.IsZero() && sum.LastError == nil: // not answered yet
 		sum.Phase, sum.LastError = Refused, r.refusal
 	}
 	switch {

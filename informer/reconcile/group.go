@@ -35,9 +35,6 @@ type Group struct {
 	Informers []Informer
 	// Logger gets what the group waits for. The default discards it.
 	Logger *slog.Logger
-
-	mu       sync.Mutex         // guards refusals
-	refusals map[Informer]error // why the run before of an informer has ended
 }
 
 // Run runs the informers and the controllers until ctx ends. Then it waits for the calls
@@ -105,7 +102,6 @@ func (g *Group) informers() []Informer {
 
 // keepRunning runs an informer until ctx ends, or it is refused for good.
 func (g *Group) keepRunning(ctx context.Context, i Informer) error {
-	defer g.setRefusal(i, nil)
 	log := g.Logger
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
@@ -121,7 +117,6 @@ func (g *Group) keepRunning(ctx context.Context, i Informer) error {
 		if !canHeal(err) {
 			return fmt.Errorf("reconcile: informer of %s: %w", what(i), err)
 		}
-		g.setRefusal(i, err)
 		// The same refusal again, every few seconds, is not news.
 		if text := err.Error(); text != logged || time.Since(began) > time.Minute {
 			log.Warn("waiting for "+what(i), "err", err)
@@ -141,34 +136,18 @@ func isRefusal(err error) bool {
 	return ok
 }
 
-func (g *Group) setRefusal(i Informer, err error) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.refusals == nil {
-		g.refusals = map[Informer]error{}
-	}
-	if g.refusals[i] = err; err == nil {
-		delete(g.refusals, i)
-	}
-}
-
 // refusal returns why the API server refuses an informer; nil if its last answer was
 // another one.
-func (g *Group) refusal(i Informer) error {
-	g.mu.Lock()
-	before := g.refusals[i]
-	g.mu.Unlock()
-	s := i.Status() // of the present run, which begins with a list; before ended the last one
+func refusal(i Informer) error {
+	s := i.Status()
 	namespaces := slices.Sorted(maps.Keys(s.Refused))
 	switch {
 	case len(namespaces) > 0: // LastError may be that of another one
 		return s.Refused[namespaces[0]]
 	case isRefusal(s.LastError):
 		return s.LastError
-	case s.LastError != nil, len(s.Relists) > 0:
-		return nil
 	}
-	return before
+	return nil
 }
 
 // Waiting returns the collections that have no complete list yet, or that the API server
@@ -181,7 +160,7 @@ func (g *Group) refusal(i Informer) error {
 func (g *Group) Waiting() []string {
 	var all []string
 	for _, i := range g.informers() {
-		if err := cmp.Or(g.refusal(i), notSynced(i)); err != nil {
+		if err := cmp.Or(refusal(i), notSynced(i)); err != nil {
 			all = append(all, fmt.Sprintf("%s: %v", what(i), err))
 		}
 	}
