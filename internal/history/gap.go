@@ -67,18 +67,22 @@ func (st *Stream) gapError(g Gap, moment any) error {
 		ErrGap, moment, st.resource.GroupResource(), since, until)
 }
 
-// continued returns the gap with the last one, if both are late and nothing is between them.
-func (g Gap) continued(gaps []Gap) Gap {
-	if n := len(gaps); n > 0 && g.Late() && gaps[n-1].Late() && gaps[n-1].Until.Equal(g.Since) {
-		gaps[n-1].Until = g.Until
-		return gaps[n-1]
+// withLastGap returns the gap with the last one of the stream, if both are late and nothing is
+// between them.
+func (st *Stream) withLastGap(g Gap) Gap {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if n := len(st.gaps); n > 0 && g.Late() && st.gaps[n-1].Late() && st.gaps[n-1].Until.Equal(g.Since) {
+		last := st.gaps[n-1]
+		last.Until = g.Until
+		return last
 	}
 	return g
 }
 
 // set adds the gap to a batch.
 func (g Gap) set(w *writeBatch) error {
-	g = g.continued(w.st.Gaps())
+	g = w.st.withLastGap(g)
 	w.gap = &g
 	if g.Late() {
 		return w.batch.Set(lateKey(w.st.id, g), binary.BigEndian.AppendUint64(nil, uint64(g.Until.UnixMilli())), nil)
