@@ -67,9 +67,9 @@ const defaultBacklog = 1024
 // subscribers. Make it with [New]. Any goroutine may call its methods before,
 // while and after it runs.
 //
-// Lock order: namespacesMu, mu, then the lock of a reflector, a watchdog, a
-// reconciler or a mutationDetector. No lock is held while a handler, a reconcile function or Metrics
-// are called; mu may be held while the function of an index is.
+// Lock order: namespacesMu, mu, then the lock of a reflector, a watchdog, a reconciler or a
+// mutationDetector. No lock is held while a handler, a reconcile function or Metrics are
+// called; mu may be held while the function of an index is.
 type Informer[T any] struct {
 	src     *Source
 	res     Resource

@@ -43,9 +43,10 @@ func newShard[T any](of *Informer[T], namespace string) *shard[T] {
 }
 
 // AddNamespace starts to watch another namespace; if the informer does not run, its next
-// run does. It does not wait for the list: [Informer.WaitSynced] with its name does. If the API server refuses it, its watch
-// ends, and the others go on: WaitSynced and [Status].Refused have the reason, and the
-// namespace stays refused until AddNamespace or Run is called again. A namespace that
+// run does. It does not wait for the list: [Informer.WaitSynced] with its name does. If the
+// API server refuses it, its watch ends, and the others go on: WaitSynced and
+// [Status].Refused have the reason, and the namespace stays refused until AddNamespace or
+// Run is called again. A namespace that
 // is already watched stays as it is. If the informer watches all namespaces,
 // AddNamespace returns [ErrAllNamespaces].
 func (i *Informer[T]) AddNamespace(namespace string) error {

@@ -87,7 +87,7 @@ func (m manager) newInformer(lw cache.ListerWatcher, example runtime.Object, res
 		res = informer.Resource{Version: "v1", Name: "unknown"} // never listed: Run returns err
 	}
 	_, opts.MetadataOnly = example.(*metav1.PartialObjectMetadata)
-	protobuf := strings.Contains(request.Header.Get("Accept"), runtime.ContentTypeProtobuf)
+	protobuf := !opts.JSON && strings.Contains(request.Header.Get("Accept"), runtime.ContentTypeProtobuf)
 	codec := &transformCodec[runtime.Object]{Codec: codecOf(example, protobuf), name: fmt.Sprintf("%s (%T)", res.Name, example)}
 	a := wrap(informer.New(m.src, res, codec, opts), codec, resync, indexers)
 	a.configErr = err

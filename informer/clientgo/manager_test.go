@@ -19,6 +19,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
@@ -31,6 +32,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/watchkeeper/watchkeeper/informer"
+	"github.com/watchkeeper/watchkeeper/informer/informertest"
 )
 
 // A secretServer is an API server below /prefix that has one Secret. It answers a
@@ -174,6 +176,40 @@ func TestForManager(t *testing.T) {
 			t.Errorf("requested %v", got)
 		}
 	}
+}
+
+// TestForManagerJSON: with informer.Options.JSON, objects are requested in JSON although the
+// lister-watcher would request protobuf, and decoded from it.
+func TestForManagerJSON(t *testing.T) {
+	api := informertest.New(informertest.Options{Resources: []informertest.Resource{informertest.ConfigMaps}})
+	network := informertest.NewNetwork(api)
+	defer network.Close()
+	api.Put("configmaps", `{"metadata":{"name":"a","namespace":"ns"},"data":{"k":"v"}}`)
+	config := &rest.Config{Host: network.URL().String(), Transport: network, ContentConfig: rest.ContentConfig{ContentType: runtime.ContentTypeProtobuf}}
+	config, newInformer, err := ForManager(config, informer.Options{JSON: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	objects, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := newInformer(cache.NewListWatchFromClient(objects.CoreV1().RESTClient(), "configmaps", "", fields.Everything()), &corev1.ConfigMap{}, 0, nil)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		a.RunWithContext(ctx)
+	}()
+	if !cache.WaitForCacheSync(ctx.Done(), a.HasSynced) {
+		t.Fatal("not synced")
+	}
+	got, _, err := a.GetStore().GetByKey("ns/a")
+	if m, ok := got.(*corev1.ConfigMap); err != nil || !ok || m.Data["k"] != "v" {
+		t.Errorf("%+v, %v", got, err)
+	}
+	cancel()
+	<-done
 }
 
 // TestInterceptList: the resource and the options of a lister-watcher are read from

@@ -103,9 +103,8 @@ func New(name string, f Func, opts Options, sources ...Source) *Controller {
 }
 
 // Run calls the function until ctx ends, waits for the calls to return, those of the
-// functions of its sources too, and returns nil.
-// It does not run the informers: [Group] does, or the program. If the controller is
-// already running, Run fails.
+// functions of its sources too, and returns nil. It does not run the informers: [Group]
+// does, or the program. If the controller is already running, Run fails.
 //
 // Run may be called again, and begins anew then, like a restarted program: with a call
 // for each object that exists.

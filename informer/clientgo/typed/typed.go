@@ -49,9 +49,9 @@ func New[T Object](src *informer.Source, opts informer.Options) *informer.Inform
 
 // NewFromScheme returns an informer of a type in a scheme, such as one that kubebuilder has
 // made. The mapper, such as that of a manager, knows the name of its resource: it may ask
-// the API server, again if it does not find the kind in what it remembers. Objects are requested in JSON. NewFromScheme fails if the scheme
-// does not have the type, the type is an interface or a list, or the API server does not
-// have its resource.
+// the API server, again if it does not find the kind in what it remembers. Objects are
+// requested in JSON. NewFromScheme fails if the scheme does not have the type, the type is
+// an interface or a list, or the API server does not have its resource.
 func NewFromScheme[T runtime.Object](src *informer.Source, scheme *runtime.Scheme, mapper meta.RESTMapper, opts informer.Options) (*informer.Informer[T], error) {
 	switch {
 	case scheme == nil:
