@@ -40,6 +40,8 @@ type Past struct {
 	up         *upstream.Server
 	record     Record
 	background *upstream.Background
+	// Shared decides for callers in shared mode; nil in local mode.
+	Shared *Shared
 
 	mu    sync.Mutex // guards known
 	known map[kube.Resource]*Own
@@ -79,6 +81,14 @@ func (p *Past) Refusal(r *http.Request, t request.Target, verb request.Verb) *me
 	if p.record.Withholds(t.Resource) {
 		return status.Forbidden(fmt.Sprintf("%s were recorded before, and are not shown while watchkeeper runs without --record-secrets", name))
 	}
+	if c := CallerOf(r.Context()); c != nil {
+		// Of a read below /at, the selectors count.
+		a, err := AttributesOf(r, c)
+		if err != nil || !Agrees(a, t) {
+			a = targetAttributes(c, t, t.Verb)
+		}
+		return p.Shared.Require(r.Context(), c, a)
+	}
 	who, where, decision := "the gateway", " in all namespaces", upstream.Unknown
 	if caller := request.Identity(r.Header); caller != nil {
 		who, where, verb = "the caller", "", t.Verb
@@ -103,7 +113,7 @@ func (p *Past) Refusal(r *http.Request, t request.Target, verb request.Verb) *me
 // it may read would hide why.
 func (p *Past) Unauthorized(r *http.Request) *metav1.Status {
 	caller := request.Identity(r.Header)
-	if p == nil || caller == nil {
+	if p == nil || caller == nil || CallerOf(r.Context()) != nil {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), reviewTimeout)

@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 
@@ -16,7 +18,9 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/client-go/rest"
 
+	"github.com/watchkeeper/watchkeeper/internal/access"
 	"github.com/watchkeeper/watchkeeper/internal/gateway"
 	"github.com/watchkeeper/watchkeeper/internal/server"
 )
@@ -25,6 +29,8 @@ const (
 	defaultPort        = 8001
 	defaultAdminListen = "127.0.0.1:8002"
 	defaultWindow      = "64Mi"
+	certDir            = "certs" // in the user's state directory
+	defaultCertDir     = defaultDataDir + "/" + certDir
 	// minWindow holds a large object or a few hundred small ones.
 	minWindow = 1 << 20
 )
@@ -36,8 +42,94 @@ type serveOptions struct {
 	server    server.Options
 	window    bytesValue // bytes
 	record    recordOptions
+	shared    sharedOptions
 	logFormat string
 	verbosity int
+}
+
+// sharedOptions are the flags of serve for shared mode.
+type sharedOptions struct {
+	on                    bool
+	access                access.SharedOptions
+	impersonate           bool
+	impersonateKubeconfig string
+	impersonateAccount    string
+}
+
+func (o *sharedOptions) addFlags(f *pflag.FlagSet, s *server.Options) {
+	f.BoolVar(&o.on, "shared", false, "serve many users over TLS, each with their own rights: clients authenticate as to the API server, which decides what they may read")
+	f.StringSliceVar(&o.access.Audiences, "api-audiences", nil, "audiences of the tokens that --shared accepts; by default those of the API server")
+	f.StringVar(&s.CertDir, "cert-dir", defaultCertDir, "directory of the self-signed certificate of --shared without --tls-cert-file: ca.crt, tls.crt and tls.key; the default is below $XDG_STATE_HOME if that is set")
+	f.StringSliceVar(&s.CertNames, "tls-san", nil, "further host names and IP addresses of the self-signed certificate, such as watchkeeper.monitoring.svc")
+	f.IntVar(&o.access.Tokens, "token-cache-size", access.DefaultCacheSize, "how many tokens --shared remembers, each for ten seconds")
+	f.IntVar(&o.access.Decisions, "decision-cache-size", access.DefaultCacheSize, "how many decisions of the API server --shared remembers, each for ten seconds")
+	f.BoolVar(&o.impersonate, "impersonate", false, "let users without a token, who have a client certificate or come through a front proxy, reach the API server by impersonation; with a second identity, from one of the next two flags")
+	f.StringVar(&o.impersonateKubeconfig, "impersonate-kubeconfig", "", "kubeconfig of the identity that impersonates")
+	f.StringVar(&o.impersonateAccount, "impersonate-service-account", "", "NAMESPACE/NAME of the ServiceAccount that impersonates; the gateway requests its tokens")
+}
+
+// options checks the flags, and sets the server's options.
+func (o *sharedOptions) options(cmd *cobra.Command, s *server.Options) (err error) {
+	if !o.on {
+		for _, flag := range []string{"api-audiences", "cert-dir", "tls-san", "token-cache-size", "decision-cache-size", "impersonate", "impersonate-kubeconfig", "impersonate-service-account"} {
+			if cmd.Flags().Changed(flag) {
+				return fmt.Errorf("--%s is for --shared: add it, or leave this out", flag)
+			}
+		}
+		return nil
+	}
+	if s.UnixSocket != "" {
+		return errors.New("--shared and --unix-socket cannot be combined: leave one out")
+	}
+	if s.TLSCertFile != "" || s.TLSKeyFile != "" {
+		for _, flag := range []string{"cert-dir", "tls-san"} {
+			if cmd.Flags().Changed(flag) {
+				return fmt.Errorf("--%s is for the self-signed certificate, and --tls-cert-file names another: leave one out", flag)
+			}
+		}
+	} else if !cmd.Flags().Changed("cert-dir") {
+		state, err := userStateDir()
+		if err != nil {
+			return errors.New("no home directory for the self-signed certificate: use --cert-dir, or --tls-cert-file")
+		}
+		s.CertDir = filepath.Join(state, certDir)
+	}
+	for flag, n := range map[string]int{"token-cache-size": o.access.Tokens, "decision-cache-size": o.access.Decisions} {
+		if n < 1 {
+			return fmt.Errorf("--%s %d is not positive", flag, n)
+		}
+	}
+	if !cmd.Flags().Changed("accept-hosts") {
+		s.Gateway.Filter.AcceptHosts = ".*" // clients know the Service by many names
+	}
+	s.Gateway.Shared = &o.access
+	return nil
+}
+
+// impersonator returns the configuration of the identity that impersonates, nil for none.
+func (o *sharedOptions) impersonator(gateway *rest.Config) (*rest.Config, error) {
+	kubeconfig, account := o.impersonateKubeconfig, o.impersonateAccount
+	switch {
+	case !o.impersonate && kubeconfig+account == "":
+		return nil, nil
+	case !o.impersonate:
+		return nil, errors.New("--impersonate-kubeconfig and --impersonate-service-account are for --impersonate: add it, or leave them out")
+	case (kubeconfig == "") == (account == ""):
+		return nil, errors.New("--impersonate needs a second identity: one of --impersonate-kubeconfig and --impersonate-service-account")
+	case kubeconfig != "":
+		flags := newConfigFlags()
+		flags.KubeConfig = &kubeconfig
+		config, err := restConfig(flags)
+		if err != nil {
+			return nil, fmt.Errorf("--impersonate-kubeconfig: %w", err)
+		}
+		return config, nil
+	}
+	namespace, name, ok := strings.Cut(account, "/")
+	if !ok || namespace == "" || name == "" || strings.Contains(name, "/") {
+		return nil, fmt.Errorf("--impersonate-service-account %q is not NAMESPACE/NAME", account)
+	}
+	return access.AsServiceAccount(gateway, namespace, name)
 }
 
 func newServe(s streams) *cobra.Command {
@@ -54,7 +146,8 @@ The resources in --record are recorded on disk, so that clients can read the pas
 and a restart needs no list.
 
 Clients without their own credentials act with the gateway's. Therefore it
-listens on loopback by default.`,
+listens on loopback by default. With --shared every client needs credentials, and
+reads what the API server allows it to read.`,
 		Example: `  # In front of the cluster of the current context
   watchkeeper serve
   kubectl -s http://127.0.0.1:8001 get pods --watch
@@ -64,6 +157,9 @@ listens on loopback by default.`,
 
   # Record everything except Events, for a month, in another directory
   watchkeeper serve --record '*' --record-exclude events --history-max-age 30d --data-dir /data
+
+  # For everybody in the cluster, each with their own rights
+  watchkeeper serve --shared --address 0.0.0.0 --tls-san watchkeeper.monitoring.svc
 
   # On a Unix socket
   watchkeeper serve --unix-socket /tmp/watchkeeper.sock
@@ -84,6 +180,7 @@ func (o *serveOptions) addFlags(f *pflag.FlagSet) {
 	f.StringVarP(&s.UnixSocket, "unix-socket", "u", "", "path of a Unix socket to serve on, instead of a port")
 	f.StringVar(&s.TLSCertFile, "tls-cert-file", "", "certificate (and chain) for TLS; reloaded when it changes")
 	f.StringVar(&s.TLSKeyFile, "tls-private-key-file", "", "private key of --tls-cert-file")
+	o.shared.addFlags(f, s)
 	f.StringVar(&s.AdminListen, "admin-listen", defaultAdminListen, "host:port of /livez, /readyz, /metrics and /debug/pprof; empty disables them")
 	f.DurationVar(&s.ShutdownGrace, "shutdown-grace", 10*time.Second, "how long requests may continue after SIGTERM; watches, followed logs, exec, attach and port-forward end at once")
 
@@ -138,6 +235,9 @@ func (o *serveOptions) run(cmd *cobra.Command) error {
 		return fmt.Errorf("--window-age %v is negative: use an age such as 1h, or 0 for no limit", d)
 	}
 	var err error
+	if err = o.shared.options(cmd, &o.server); err != nil {
+		return err
+	}
 	if o.server.Record, err = o.record.options(cmd); err != nil {
 		return err
 	}
@@ -146,6 +246,9 @@ func (o *serveOptions) run(cmd *cobra.Command) error {
 		return err
 	}
 	if o.server.RESTConfig, err = restConfig(o.config); err != nil {
+		return err
+	}
+	if o.server.Impersonator, err = o.shared.impersonator(o.server.RESTConfig); err != nil {
 		return err
 	}
 	o.server.Logger = log

@@ -5,9 +5,11 @@ package gateway
 
 import (
 	"net/http"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/watchkeeper/watchkeeper/internal/access"
 	"github.com/watchkeeper/watchkeeper/internal/request"
 	"github.com/watchkeeper/watchkeeper/internal/status"
 )
@@ -28,6 +30,14 @@ func (g *Gateway) answerAt(rec *responseRecorder, r *http.Request) {
 		return
 	}
 	rec.source = sourceHistory
+	if access.CallerOf(inner.Context()) != nil && access.Impersonates(inner.Header) {
+		status.Write(rec, inner, noImpersonation())
+		return
+	}
+	if refusal := g.requirePast(inner.Context(), strings.TrimSuffix(request.AtPrefix, "/")); refusal != nil {
+		status.Write(rec, inner, refusal)
+		return
+	}
 	switch {
 	case inner.Method != http.MethodGet && inner.Method != http.MethodHead, opensConnection(inner):
 		rec.Header().Set("Allow", "GET, HEAD")
@@ -41,6 +51,16 @@ func (g *Gateway) answerAt(rec *responseRecorder, r *http.Request) {
 	default:
 		cut, release, _ := g.tracker.Bind(inner.Context(), false)
 		defer release()
+		caller := access.CallerOf(cut)
+		if caller != nil {
+			inner = request.WithoutCredentials(inner)
+		}
+		if caller != nil && request.IsWatch(inner) {
+			if a, err := access.AttributesOf(inner, caller); err == nil {
+				g.permit(rec, caller, a, access.PathAttributes(caller.User, strings.TrimSuffix(request.AtPrefix, "/")))
+				defer rec.release()
+			}
+		}
 		g.reads.serveAt(rec, inner.WithContext(cut), when)
 	}
 }
@@ -49,17 +69,4 @@ func (g *Gateway) answerAt(rec *responseRecorder, r *http.Request) {
 // the cluster rather than a watch.
 func opensConnection(r *http.Request) bool {
 	return request.IsInteractive(r.URL.Path) || request.IsUpgrade(r) && !(request.IsWebSocket(r) && request.IsWatch(r))
-}
-
-// withoutIdentity returns a request without the headers that identify the caller.
-func withoutIdentity(r *http.Request) *http.Request {
-	caller := request.Identity(r.Header)
-	if caller == nil {
-		return r
-	}
-	r = r.Clone(r.Context())
-	for name := range caller {
-		r.Header.Del(name)
-	}
-	return r
 }

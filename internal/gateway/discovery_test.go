@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/watchkeeper/watchkeeper/internal/fakeapi"
+	"github.com/watchkeeper/watchkeeper/internal/passthrough"
 	"github.com/watchkeeper/watchkeeper/internal/recorder"
 	"github.com/watchkeeper/watchkeeper/internal/upstream"
 )
@@ -186,7 +187,7 @@ func TestDiscoveryDuringOutage(t *testing.T) {
 						}
 					}
 				}
-				if state == hangs && (rig.passed.Load() != before+1 || time.Since(began) != discoveryPatience) {
+				if state == hangs && (rig.passed.Load() != before+1 || time.Since(began) != passthrough.DiscoveryPatience) {
 					t.Errorf("%d requests waited for the API server, for %v", rig.passed.Load()-before, time.Since(began))
 				}
 				if state != hangs { // these wait for the API server

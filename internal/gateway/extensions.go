@@ -32,7 +32,7 @@ func (e *extensions) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch path := r.URL.Path; {
 	case path == multiwatchPath:
 		e.multiwatch.ServeHTTP(w, r)
-	case path == historyapi.Path, strings.HasPrefix(path, historyapi.Path+"/"):
+	case isBelow(path, historyapi.Path):
 		e.history.ServeHTTP(w, r)
 	case path == openAPIPath:
 		serveOpenAPI(w, r)
@@ -41,6 +41,9 @@ func (e *extensions) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			"there is nothing at "+path+": "+openAPIPath+" says what there is"))
 	}
 }
+
+// isBelow reports whether a path is another, or below it.
+func isBelow(path, other string) bool { return path == other || strings.HasPrefix(path, other+"/") }
 
 func serveOpenAPI(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodGet {

@@ -106,7 +106,7 @@ func (f *filter) checkOrigin(r *http.Request) *metav1.Status {
 // The page could not see the answer, but the gateway would list the resource, and a
 // Pod's server would have a request with the gateway's credentials.
 func (f *filter) checkRead(r *http.Request) *metav1.Status {
-	if !isSafe(r.Method) || !foreignOrigin(r) {
+	if !request.IsSafe(r.Method) || !foreignOrigin(r) {
 		return nil
 	}
 	return status.Forbidden("a page of another origin may not read the API, nor link to it: to see the answer, enter the address in the browser")

@@ -24,7 +24,9 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/historyapi"
 	"github.com/watchkeeper/watchkeeper/internal/httpstream"
 	"github.com/watchkeeper/watchkeeper/internal/multiwatch"
+	"github.com/watchkeeper/watchkeeper/internal/passthrough"
 	"github.com/watchkeeper/watchkeeper/internal/past"
+	"github.com/watchkeeper/watchkeeper/internal/rbacwatch"
 	"github.com/watchkeeper/watchkeeper/internal/recorder"
 	"github.com/watchkeeper/watchkeeper/internal/timeline"
 	"github.com/watchkeeper/watchkeeper/internal/upstream"
@@ -73,6 +75,10 @@ type Options struct {
 	// RecordingOf is the namespace of a Recording that has no other; "" for all.
 	RecordingOf string
 
+	// Shared configures shared mode, in which each request has its own caller. nil is local
+	// mode: clients without credentials act with the gateway's.
+	Shared *access.SharedOptions
+
 	// Logger takes the gateway's log; nil discards it.
 	Logger *slog.Logger
 
@@ -107,6 +113,7 @@ type Gateway struct {
 	metrics     *requestMetrics
 	passthrough http.Handler
 	reads       *reads
+	shared      *access.Shared // nil in local mode
 	extensions  *extensions
 	mounts      []mount
 	apiPrefix   string
@@ -124,15 +131,26 @@ func New(opts Options) (*Gateway, error) {
 	}
 	h, lag := newReads(opts)
 	g := &Gateway{
-		up:          opts.Upstream,
-		log:         opts.Logger,
-		passthrough: newPassthrough(h, opts.AllowProxiedPages),
-		reads:       h,
-		apiPrefix:   dirPath(cmp.Or(opts.APIPrefix, "/")),
-		tracker:     h.tracker,
-		unproven:    make(chan struct{}, maxUnproven),
+		up:        opts.Upstream,
+		log:       opts.Logger,
+		reads:     h,
+		apiPrefix: dirPath(cmp.Or(opts.APIPrefix, "/")),
+		tracker:   h.tracker,
+		unproven:  make(chan struct{}, maxUnproven),
 	}
 	var err error
+	if opts.Shared != nil {
+		if g.shared, err = access.NewShared(opts.Upstream, *opts.Shared, h.background, g.log); err != nil {
+			return nil, err
+		}
+		if h.access != nil {
+			h.access.Shared = g.shared
+		}
+	}
+	g.passthrough = passthrough.New(passthrough.Options{
+		Upstream: h.up, Cache: h.cache, Documents: h.documents, Shared: g.shared, AllowPages: opts.AllowProxiedPages,
+		Remembers: func() bool { return h.past.Store() != nil }, Logger: g.log,
+	})
 	if g.filter, err = newFilter(opts.Filter); err != nil {
 		return nil, err
 	}
@@ -140,7 +158,7 @@ func New(opts Options) (*Gateway, error) {
 		return nil, fmt.Errorf("gateway metrics: %w", err)
 	}
 	history := historyapi.New(historyapi.Handler{
-		Past: h.past, Access: h.access, Upstream: opts.Upstream, Documents: h.documents, Recording: recordingState(opts), Filter: g.checkAPI,
+		Past: h.past, Access: h.access, Upstream: opts.Upstream, Documents: h.documents, Recording: recordingState(opts), Filter: g.checkPath,
 	})
 	if opts.Registerer != nil {
 		for _, c := range []prometheus.Collector{
@@ -228,6 +246,15 @@ func recordingState(opts Options) func() historyapi.RecordingState {
 	}
 }
 
+// ClientCAs returns the CAs of the client certificates that are accepted in shared mode,
+// in PEM; empty in local mode, or while they are not known.
+func (g *Gateway) ClientCAs() []byte {
+	if g.shared == nil {
+		return nil
+	}
+	return g.shared.ClientCAs()
+}
+
 // Cache returns the owner of the upstream watches, for the recorder.
 func (g *Gateway) Cache() *watchcache.Cache { return g.reads.cache }
 
@@ -238,8 +265,17 @@ func (g *Gateway) Run(ctx context.Context) error {
 	if !g.reads.recording {
 		learning.Go(func() { g.up.Monitor(ctx) })
 	}
-	if g.reads.access != nil {
+	if g.shared != nil {
+		hints := &rbacwatch.Watcher{
+			Cache: g.reads.cache, Hint: g.shared.Permits.Hint, PodTokens: g.shared.Permits.HasPodTokens, Logger: g.log,
+		}
+		learning.Go(func() { g.shared.Run(ctx) })
+		learning.Go(func() { hints.Run(ctx) })
+	}
+	if g.reads.access != nil || g.shared != nil {
 		learning.Go(func() { g.reads.documents.Run(ctx) })
+	}
+	if g.reads.access != nil {
 		if !g.reads.recording {
 			learning.Go(func() { g.reads.access.Run(ctx) })
 		}

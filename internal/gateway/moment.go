@@ -78,7 +78,7 @@ func parseAt(r *http.Request) (*request.Read, error) {
 	if _, ok := request.ParsePath(r.URL.Path); !ok {
 		return nil, &status.Error{Status: notServedAt(r.URL.Path)}
 	}
-	r = withoutIdentity(r) // package access checks it
+	r = request.WithoutIdentity(r) // package access checks it
 	read, err := request.Parse(r)
 	if errors.Is(err, request.ErrPassThrough) {
 		return nil, &status.Error{Status: request.Invalid(r)}

@@ -38,7 +38,11 @@ func multiwatchURL(server string, watches ...string) string {
 // serveMultiwatch serves multiwatches whose watches answer serves.
 func serveMultiwatch(t *testing.T, answer http.HandlerFunc) *httptest.Server {
 	t.Helper()
-	server := httptest.NewServer(&multiwatch.Handler{Answer: answer, Logger: slog.New(slog.DiscardHandler)})
+	inner := func(w http.ResponseWriter, r *http.Request) *metav1.Status {
+		answer(w, r)
+		return nil
+	}
+	server := httptest.NewServer(&multiwatch.Handler{Answer: inner, Logger: slog.New(slog.DiscardHandler)})
 	t.Cleanup(server.Close)
 	return server
 }

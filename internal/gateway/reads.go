@@ -141,7 +141,7 @@ func (h *reads) serve(w *responseRecorder, r *http.Request) *decline {
 // serveRecording answers a read of a recording as of its end. There is no API server
 // that answers what the cache does not: the history does, or says why not.
 func (h *reads) serveRecording(w *responseRecorder, r *http.Request) *decline {
-	bounded, cancel, err := request.Bounded(withoutIdentity(r)) // everybody may read everything
+	bounded, cancel, err := request.Bounded(request.WithoutIdentity(r)) // everybody may read everything
 	if err != nil {
 		status.Write(w, r, h.past.Refusal(err))
 		return nil

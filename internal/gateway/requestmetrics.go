@@ -13,6 +13,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/watchkeeper/watchkeeper/internal/access"
 	"github.com/watchkeeper/watchkeeper/internal/httpstream"
 	"github.com/watchkeeper/watchkeeper/internal/request"
 )
@@ -70,6 +71,10 @@ type responseRecorder struct {
 	// stream is the watch that is written after the handler has returned; nil for
 	// none.
 	stream *httpstream.Watch
+	// permit is that of a watch in shared mode; permitted is set if the watch is served,
+	// which then closes it.
+	permit    *access.Permit
+	permitted bool
 }
 
 // Unwrap serves http.ResponseController.

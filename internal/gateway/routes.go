@@ -4,6 +4,7 @@
 package gateway
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -16,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/internal/access"
 	"github.com/watchkeeper/watchkeeper/internal/request"
 	"github.com/watchkeeper/watchkeeper/internal/status"
 	"github.com/watchkeeper/watchkeeper/internal/upstream"
@@ -43,11 +45,11 @@ func (g *Gateway) mount(www, wwwPrefix string) error {
 	g.mounts = []mount{
 		{g.apiPrefix, sourcePassthrough, nil},
 		{uiPrefix, sourceStatic, ui},
-		{extensionPrefix, sourceExtension, g.extensions},
+		{extensionPrefix, sourceExtension, http.HandlerFunc(g.serveExtension)},
 	}
 	if g.stripsPrefix() { // for clients that only have the prefixed URL
 		below := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			g.extensions.ServeHTTP(w, stripPrefix(r, g.apiPrefix))
+			g.serveExtension(w, stripPrefix(r, g.apiPrefix))
 		})
 		g.mounts = append(g.mounts, mount{g.apiPrefix + extensionPrefix[1:], sourceExtension, below})
 	} else if g.apiPrefix != "/" {
@@ -115,6 +117,12 @@ func (g *Gateway) route(rec *responseRecorder, r *http.Request) {
 			return
 		}
 	}
+	// The page's files are the same for everybody, and show the login.
+	if g.shared != nil && (m == nil || m.prefix != uiPrefix) {
+		if r = g.authenticate(rec, r); r == nil {
+			return
+		}
+	}
 	switch {
 	case m == nil:
 		status.Write(rec, r, g.notServed())
@@ -165,11 +173,17 @@ func (g *Gateway) serveAPI(rec *responseRecorder, r *http.Request) {
 }
 
 // serveInner serves a request for the API that is a part of another request.
-func (g *Gateway) serveInner(w http.ResponseWriter, r *http.Request) {
+// It returns why a watch ended whose right was revoked, nil for others.
+func (g *Gateway) serveInner(w http.ResponseWriter, r *http.Request) *metav1.Status {
+	r = r.WithContext(context.WithValue(r.Context(), innerKey{}, true))
 	rec := &responseRecorder{ResponseWriter: w, metrics: g.metrics, request: r, source: sourceFilter}
 	if g.answer(rec, r); rec.stream != nil {
 		g.tracker.Serve(rec, rec.request, rec.stream)
 	}
+	if rec.permit == nil {
+		return nil
+	}
+	return rec.permit.Refusal()
 }
 
 // answer serves a request for the API, below the prefix.
@@ -182,10 +196,21 @@ func (g *Gateway) answer(rec *responseRecorder, r *http.Request) {
 		status.Write(rec, r, refusal)
 		return
 	}
+	if caller := access.CallerOf(r.Context()); caller != nil {
+		g.answerCaller(rec, r, caller)
+		return
+	}
+	g.answerRead(rec, r, r)
+}
+
+// answerRead serves a read from the cache, or passes it through. asked is the request
+// with the caller's credentials.
+func (g *Gateway) answerRead(rec *responseRecorder, r, asked *http.Request) {
 	rec.source = sourceCache
 	cut, release, _ := g.tracker.Bind(r.Context(), false)
 	declined := g.reads.serve(rec, r.WithContext(cut))
 	release()
+	r = asked
 	switch {
 	case declined == nil:
 	case declined.short:

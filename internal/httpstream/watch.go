@@ -98,6 +98,9 @@ type Watch struct {
 	// Over is closed when the watch has to end after the available events; nil for
 	// never.
 	Over <-chan struct{}
+	// Revoked is closed when the client may not read further: the watch then ends after
+	// the event that is being written. nil for never.
+	Revoked <-chan struct{}
 
 	tracker *Tracker
 	sink    frameSink
@@ -190,6 +193,8 @@ func (s *Watch) follow() {
 		case <-drained:
 			due, last = true, true
 		case <-s.gone:
+			return
+		case <-s.Revoked:
 			return
 		}
 	}
@@ -353,10 +358,13 @@ func (s *Watch) flush(published time.Time, live bool) bool {
 	return !s.ended
 }
 
-// isOver reports whether the client has disconnected, or the time is up.
+// isOver reports whether the client has disconnected or may not read further, or the
+// time is up.
 func (s *Watch) isOver() bool {
 	select {
 	case <-s.gone:
+		return true
+	case <-s.Revoked:
 		return true
 	default:
 		return s.timer.timeUp()

@@ -32,6 +32,8 @@ import (
 	"sync"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/watchkeeper/watchkeeper/internal/httpstream"
 	"github.com/watchkeeper/watchkeeper/internal/request"
 	"github.com/watchkeeper/watchkeeper/internal/status"
@@ -48,8 +50,9 @@ const (
 
 // A Handler serves multiwatches.
 type Handler struct {
-	// Answer serves a request for the API.
-	Answer http.HandlerFunc
+	// Answer serves a request for the API. It returns why a watch ended whose right was
+	// revoked, nil for others.
+	Answer func(http.ResponseWriter, *http.Request) *metav1.Status
 	// Upstream returns the state of the upstream of a watch; nil if it is not known.
 	Upstream func(*http.Request) UpstreamState
 	Logger   *slog.Logger
@@ -114,7 +117,9 @@ func (h *Handler) serve(w *watchWriter, r *http.Request) {
 			w.status = status.Internal("the gateway failed: see its log")
 		}
 	}()
-	h.Answer(w, r)
+	if revoked := h.Answer(w, r); revoked != nil {
+		w.status = revoked
+	}
 }
 
 // watchRequests returns the requests for the watches of a multiwatch.

@@ -21,6 +21,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 const path = "/watchkeeper/v1/multiwatch"
@@ -33,9 +35,17 @@ func multiwatchURL(server string, watches ...string) string {
 // serveMultiwatch serves multiwatches whose watches answer serves.
 func serveMultiwatch(t *testing.T, answer http.HandlerFunc) *httptest.Server {
 	t.Helper()
-	server := httptest.NewServer(&Handler{Answer: answer, Logger: slog.New(slog.DiscardHandler)})
+	server := httptest.NewServer(&Handler{Answer: allowed(answer), Logger: slog.New(slog.DiscardHandler)})
 	t.Cleanup(server.Close)
 	return server
+}
+
+// allowed is an answer that is not revoked.
+func allowed(answer http.HandlerFunc) func(http.ResponseWriter, *http.Request) *metav1.Status {
+	return func(w http.ResponseWriter, r *http.Request) *metav1.Status {
+		answer(w, r)
+		return nil
+	}
 }
 
 // nextLine reads a line and abbreviates it: the watch and its event.
@@ -270,7 +280,7 @@ func TestMultiwatchSlow(t *testing.T) {
 			written.Add(1)
 		}
 	}
-	server := httptest.NewUnstartedServer(&Handler{Answer: http.HandlerFunc(both), Logger: slog.New(slog.DiscardHandler)})
+	server := httptest.NewUnstartedServer(&Handler{Answer: allowed(both), Logger: slog.New(slog.DiscardHandler)})
 	server.Config.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
 		if err := c.(*net.TCPConn).SetWriteBuffer(socketBuffer); err != nil {
 			t.Error(err)

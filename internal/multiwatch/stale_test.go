@@ -22,7 +22,7 @@ func TestStale(t *testing.T) {
 	var mu sync.Mutex
 	now := UpstreamState{Since: time.Date(2026, 1, 31, 15, 4, 5, 0, time.UTC), Message: "connection refused"}
 	server := httptest.NewServer(&Handler{
-		Answer: func(w http.ResponseWriter, r *http.Request) {
+		Answer: allowed(func(w http.ResponseWriter, r *http.Request) {
 			if r.URL.Path == "/api/v1/secrets" {
 				status.Write(w, r, status.New(http.StatusForbidden, "Forbidden", "not for you"))
 				return
@@ -30,7 +30,7 @@ func TestStale(t *testing.T) {
 			w.Header().Set("Content-Type", "application/json")
 			w.WriteHeader(http.StatusOK)
 			<-r.Context().Done()
-		},
+		}),
 		Upstream: func(r *http.Request) UpstreamState {
 			mu.Lock()
 			defer mu.Unlock()

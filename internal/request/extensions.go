@@ -39,6 +39,16 @@ func isProjection(r *http.Request) bool {
 	return ok
 }
 
+// IsExtension reports whether a request for a resource has a parameter of the gateway,
+// which the API server does not know.
+func IsExtension(r *http.Request) bool {
+	if isProjection(r) {
+		return true
+	}
+	_, ok := ParsePath(r.URL.Path)
+	return ok && r.Method == http.MethodGet && (AsksSpeed(r) || AsksTimes(r))
+}
+
 // parseFields reads the parameter fields. It returns nil without the parameter. rd is
 // nil if the rest of the request was not understood.
 func parseFields(r *http.Request, rd *Read) (*scan.Paths, error) {

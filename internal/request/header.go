@@ -37,11 +37,56 @@ func Identity(h http.Header) (identity http.Header) {
 	return identity
 }
 
+// WithoutIdentity returns a request without the headers that identify the caller.
+func WithoutIdentity(r *http.Request) *http.Request {
+	if !BringsIdentity(r.Header) {
+		return r
+	}
+	r = r.Clone(r.Context())
+	for name := range r.Header {
+		if IsIdentity(name) {
+			delete(r.Header, name)
+		}
+	}
+	return r
+}
+
+// WithoutCredentials is [WithoutIdentity], and without the subprotocol of a WebSocket that
+// is a token.
+func WithoutCredentials(r *http.Request) *http.Request {
+	r = WithoutIdentity(r)
+	if !BringsToken(r.Header) {
+		return r
+	}
+	r = r.Clone(r.Context())
+	var others []string
+	for protocol := range strings.SplitSeq(strings.Join(r.Header[protocols], ","), ",") {
+		if protocol = strings.TrimSpace(protocol); protocol != "" && !strings.HasPrefix(protocol, tokenProtocol) {
+			others = append(others, protocol)
+		}
+	}
+	if delete(r.Header, protocols); len(others) > 0 {
+		r.Header.Set(protocols, strings.Join(others, ","))
+	}
+	return r
+}
+
+const (
+	protocols = "Sec-Websocket-Protocol"
+	// tokenProtocol begins the subprotocol of a WebSocket that is a token.
+	tokenProtocol = "base64url.bearer.authorization.k8s.io."
+)
+
 // BringsToken reports whether the caller authenticates with a token, in a header or,
 // as browsers do, in the subprotocol of a WebSocket.
 func BringsToken(h http.Header) bool {
 	return h.Get("Authorization") != "" ||
-		strings.Contains(strings.Join(h["Sec-Websocket-Protocol"], ","), "base64url.bearer.authorization.k8s.io.")
+		strings.Contains(strings.Join(h[protocols], ","), tokenProtocol)
+}
+
+// IsSafe reports whether a method may be repeated: it changes nothing.
+func IsSafe(method string) bool {
+	return method == http.MethodGet || method == http.MethodHead || method == http.MethodOptions
 }
 
 // IsUpgrade reports whether r asks to switch protocols. An upgrade to HTTP/2 does not

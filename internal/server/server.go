@@ -60,6 +60,16 @@ type Options struct {
 	TLSCertFile string
 	TLSKeyFile  string
 
+	// CertDir is the directory of the self-signed certificate of shared mode, which is used
+	// if there is no TLSCertFile. CertNames are names that the certificate has besides those
+	// of this machine.
+	CertDir   string
+	CertNames []string
+
+	// Impersonator describes the API server with the credentials by which callers of shared
+	// mode are impersonated that have no token; nil if they are not.
+	Impersonator *rest.Config
+
 	// AdminListen is the host:port of /livez, /readyz, /metrics and
 	// /debug/pprof; empty means none.
 	AdminListen string
@@ -119,10 +129,12 @@ type server struct {
 	log      *slog.Logger
 	registry *prometheus.Registry
 	up       *upstream.Server
-	gw       *gateway.Gateway
-	rec      *recorder.Recorder // nil if recording is disabled
-	main     *endpoint
-	admin    *endpoint // nil without one
+	// impersonator is the API server as the identity that impersonates; nil for none.
+	impersonator *upstream.Server
+	gw           *gateway.Gateway
+	rec          *recorder.Recorder // nil if recording is disabled
+	main         *endpoint
+	admin        *endpoint // nil without one
 }
 
 // endpoint is a listener and the HTTP server on it.
@@ -158,6 +170,12 @@ func newServer(ctx context.Context, opts Options) (*server, error) {
 	}
 	if s.rec, err = newRecorder(opts.Record, s.up, s.log, registry); err != nil {
 		return nil, err
+	}
+	if opts.Gateway.Shared != nil && opts.Impersonator != nil {
+		if opts.Gateway.Shared.Impersonator, err = upstream.New(opts.Impersonator, upOpts); err != nil {
+			return nil, err
+		}
+		s.impersonator = opts.Gateway.Shared.Impersonator
 	}
 	gwOpts := opts.Gateway
 	gwOpts.Upstream, gwOpts.History, gwOpts.Logger, gwOpts.Registerer = s.up, s.rec, s.log, registry
@@ -260,6 +278,9 @@ func (s *server) run(ctx context.Context) error {
 		l.flushing.Wait()
 	}
 	s.up.Close()
+	if s.impersonator != nil {
+		s.impersonator.Close()
+	}
 	s.log.Info("stopped")
 	return err
 }
@@ -304,11 +325,11 @@ func (s *server) announce() {
 		adminURL = s.admin.url()
 	}
 	s.log.Info("serving", "url", mainURL, "admin", adminURL, "upstream", s.up.Host())
-	if !isLoopback(s.main.listener.Addr()) {
+	if s.opts.Gateway.Shared == nil && !isLoopback(s.main.listener.Addr()) {
 		s.log.Warn("listening beyond loopback: every client that reaches this address acts with the gateway's credentials, "+
 			"and host names other than localhost must be in --accept-hosts", "address", s.main.listener.Addr().String())
 	}
-	if s.opts.Gateway.Filter.Disabled {
+	if s.opts.Gateway.Shared == nil && s.opts.Gateway.Filter.Disabled {
 		s.log.Warn("request filter is disabled: a web page may reach the cluster through this address by DNS rebinding")
 	}
 	if s.opts.Gateway.AllowProxiedPages {

@@ -36,6 +36,11 @@ func Forbidden(message string) *metav1.Status {
 	return New(http.StatusForbidden, metav1.StatusReasonForbidden, message)
 }
 
+// Unauthorized is 401.
+func Unauthorized(message string) *metav1.Status {
+	return New(http.StatusUnauthorized, metav1.StatusReasonUnauthorized, message)
+}
+
 // NotFound is 404.
 func NotFound(message string) *metav1.Status {
 	return New(http.StatusNotFound, metav1.StatusReasonNotFound, message)

@@ -186,6 +186,14 @@ func (u *Server) UserAgent() string { return u.userAgent }
 // errors contain no credentials.
 func (u *Server) Agent() http.RoundTripper { return &agent{u, u.Transport} }
 
+// Client returns the configuration and the HTTP client for a typed client of client-go
+// that acts as the gateway, over the connection of [Server.Transport] and without limits
+// of its own.
+func (u *Server) Client() (*rest.Config, *http.Client) {
+	base := url.URL{Scheme: u.base.Scheme, Host: u.base.Host, Path: u.prefix}
+	return &rest.Config{Host: base.String(), QPS: -1, UserAgent: u.userAgent}, &http.Client{Transport: u.Agent()}
+}
+
 // agent sends requests of the gateway's own, under its name.
 type agent struct {
 	up   *Server

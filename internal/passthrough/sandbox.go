@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package gateway
+package passthrough
 
 import "net/http"
 
@@ -15,9 +15,9 @@ const sandboxPolicy = "sandbox allow-scripts allow-forms allow-popups"
 // are confined, whatever their path and type, since there is no complete list of the
 // paths that lead to a proxy and the types that a browser renders. Programs ignore
 // these headers.
-func (p *passthrough) confine(h http.Header) {
+func (p *Handler) confine(h http.Header) {
 	h.Set("X-Content-Type-Options", "nosniff")
-	if p.pages {
+	if p.AllowPages {
 		return
 	}
 	h.Add("Content-Security-Policy", sandboxPolicy) // all policies apply

@@ -1,0 +1,110 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package access
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+	apirequest "k8s.io/apiserver/pkg/endpoints/request"
+
+	"github.com/watchkeeper/watchkeeper/internal/request"
+)
+
+// infoOf is kube-apiserver's factory.
+var infoOf = apirequest.RequestInfoFactory{APIPrefixes: sets.NewString("api", "apis"), GrouplessAPIPrefixes: sets.NewString("api")}
+
+// AttributesOf returns what an authorizer decides about a request, as the API server
+// does, with the selectors of a LIST or WATCH.
+func AttributesOf(r *http.Request, c *Caller) (*authorizer.AttributesRecord, error) {
+	info, err := infoOf.NewRequestInfo(r)
+	if err != nil {
+		return nil, err
+	}
+	a := &authorizer.AttributesRecord{
+		User: c.User, ResourceRequest: info.IsResourceRequest, Path: info.Path, Verb: info.Verb,
+		APIGroup: info.APIGroup, APIVersion: info.APIVersion, Resource: info.Resource, Subresource: info.Subresource,
+		Namespace: info.Namespace, Name: info.Name,
+	}
+	// What cannot be parsed does not narrow the question.
+	if info.FieldSelector != "" {
+		if selector, err := fields.ParseSelector(info.FieldSelector); err != nil {
+			a.FieldSelectorParsingErr = err
+		} else if all := selector.Requirements(); len(all) > 0 {
+			a.FieldSelectorRequirements = all
+		}
+	}
+	if info.LabelSelector != "" {
+		if selector, err := labels.Parse(info.LabelSelector); err != nil {
+			a.LabelSelectorParsingErr = err
+		} else if all, _ := selector.Requirements(); len(all) > 0 {
+			a.LabelSelectorRequirements = all
+		}
+	}
+	return a, nil
+}
+
+// Agrees reports whether the attributes are about the objects that the gateway would
+// show for a target: the two are read from a request by different code.
+func Agrees(a *authorizer.AttributesRecord, t request.Target) bool {
+	namespace := t.Namespace
+	if t.Resource.Group == "" && t.Resource.Name == "namespaces" && t.Namespace == "" {
+		namespace = t.Name // the API server sets the same for a Namespace object
+	}
+	return a.ResourceRequest && a.Verb == string(t.Verb) && a.Subresource == "" && a.Namespace == namespace &&
+		a.APIGroup == t.Resource.Group && a.APIVersion == t.Resource.Version && a.Resource == t.Resource.Name &&
+		(a.Name == t.Name || t.Name == "")
+}
+
+// targetAttributes returns the attributes of a verb on a target.
+func targetAttributes(c *Caller, t request.Target, verb request.Verb) *authorizer.AttributesRecord {
+	a := &authorizer.AttributesRecord{
+		User: c.User, ResourceRequest: true, Verb: string(verb), APIGroup: t.Resource.Group, APIVersion: t.Resource.Version,
+		Resource: t.Resource.Name, Namespace: t.Namespace, Name: t.Name, Path: request.ListPath(t.Resource, t.Namespace),
+	}
+	if t.Resource.Group == "" && t.Resource.Name == "namespaces" && t.Namespace == "" {
+		a.Namespace = t.Name
+	}
+	return a
+}
+
+// PathAttributes returns the attributes of a GET of a path that is not a resource's.
+func PathAttributes(u user.Info, path string) *authorizer.AttributesRecord {
+	return &authorizer.AttributesRecord{User: u, Verb: "get", Path: path}
+}
+
+// questionKey returns a text that is equal only for attributes about which an authorizer
+// that knows the user decides alike.
+func questionKey(a *authorizer.AttributesRecord) string {
+	var b strings.Builder
+	part := func(s string) {
+		b.WriteString(strconv.Itoa(len(s)))
+		b.WriteByte(':')
+		b.WriteString(s)
+	}
+	if part(a.Verb); !a.ResourceRequest {
+		part(a.Path)
+		return b.String()
+	}
+	for _, s := range []string{"", a.APIGroup, a.APIVersion, a.Resource, a.Subresource, a.Namespace, a.Name} {
+		part(s)
+	}
+	for _, f := range a.FieldSelectorRequirements {
+		b.WriteByte('f')
+		part(string(f.Operator))
+		part(f.Field)
+		part(f.Value)
+	}
+	for _, l := range a.LabelSelectorRequirements {
+		b.WriteByte('l')
+		part(l.String())
+	}
+	return b.String()
+}

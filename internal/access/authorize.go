@@ -1,0 +1,122 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package access
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/cache"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+	"k8s.io/apiserver/pkg/authorization/authorizerfactory"
+	"k8s.io/apiserver/pkg/endpoints/handlers/responsewriters"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/watchkeeper/watchkeeper/internal/status"
+	"github.com/watchkeeper/watchkeeper/internal/upstream"
+)
+
+// maxQuestion bounds the size of a question that is cached, in bytes, as in the API
+// server's delegating authorizer: selectors can be long.
+const maxQuestion = 10000
+
+// A Verdict is the API server's answer to a SubjectAccessReview.
+type Verdict struct {
+	Decision upstream.Decision // Unknown: there was no answer
+	Reason   string            // the authorizer's reason, or why there was no answer
+}
+
+// Allowed reports whether the request may be answered.
+func (v Verdict) Allowed() bool { return v.Decision == upstream.Allowed }
+
+// Refusal returns the API server's status for a request that a verdict does not allow.
+func (v Verdict) Refusal(a authorizer.Attributes) *metav1.Status {
+	if v.Decision == upstream.Unknown {
+		return status.Unavailable(fmt.Sprintf("the API server gave no decision on whether user %q may %s this: %s",
+			a.GetUser().GetName(), a.GetVerb(), v.Reason), true)
+	}
+	refusal := responsewriters.ForbiddenStatusError(a, v.Reason).ErrStatus
+	return &refusal
+}
+
+// An Authorizer asks the API server what callers may do, and caches its answers for ten
+// seconds. It is safe for concurrent use.
+type Authorizer struct {
+	review   authorizer.Authorizer // without a cache
+	inflight *upstream.Inflight[Verdict]
+	known    *cache.LRUExpireCache // question to decision
+	hints    *hints
+}
+
+// A question is what one user wants to do.
+type question struct{ user, what string }
+
+// A decision is a verdict, and the hints that came before it.
+type decision struct {
+	verdict Verdict
+	hints   uint64
+}
+
+// NewAuthorizer returns an authorizer that caches up to cacheSize answers.
+func NewAuthorizer(client kubernetes.Interface, cacheSize int, b *upstream.Background) (*Authorizer, error) {
+	// The factory's cache cannot forget an answer that a later review contradicts, and asks
+	// equal questions once each.
+	review, err := authorizerfactory.DelegatingAuthorizerConfig{
+		SubjectAccessReviewClient: client.AuthorizationV1(), WebhookRetryBackoff: &reviewBackoff,
+	}.New()
+	if err != nil {
+		return nil, err
+	}
+	return &Authorizer{
+		review: review, inflight: upstream.NewInflight[Verdict](b, callTimeout),
+		known: cache.NewLRUExpireCache(cacheSize), hints: newHints(),
+	}, nil
+}
+
+// Decide returns the API server's verdict on attributes of a caller, not older than ten
+// seconds.
+func (z *Authorizer) Decide(ctx context.Context, c *Caller, a *authorizer.AttributesRecord) Verdict {
+	q := question{c.userKey, questionKey(a)}
+	if known, ok := z.known.Get(q); ok {
+		if d := known.(decision); !z.hints.concern(d.hints, a) {
+			return d.verdict
+		}
+	}
+	verdict, err := z.inflight.Do(ctx, q.user+q.what, func(ctx context.Context) (Verdict, error) {
+		before := z.hints.count()
+		v := z.ask(ctx, a)
+		if ttl := z.hints.ttl(a); v.Decision != upstream.Unknown && len(q.user)+len(q.what) < maxQuestion {
+			z.known.Add(q, decision{v, before}, ttl)
+		}
+		return v, nil
+	})
+	if err != nil {
+		return Verdict{upstream.Unknown, upstream.Cause(err)}
+	}
+	return verdict
+}
+
+// ask asks the API server.
+func (z *Authorizer) ask(ctx context.Context, a authorizer.Attributes) Verdict {
+	d, reason, err := z.review.Authorize(ctx, a)
+	switch {
+	case d == authorizer.DecisionAllow:
+		return Verdict{upstream.Allowed, reason}
+	case err != nil:
+		return Verdict{upstream.Unknown, upstream.Cause(err)}
+	}
+	return Verdict{upstream.Denied, reason}
+}
+
+// refused notes that a later review contradicts an answer.
+func (z *Authorizer) refused(q question) { z.known.Remove(q) }
+
+// answerTTL is how long an answer is used.
+const answerTTL = maxDecisionAge
+
+// hintedTTL is how long an answer is used that came so soon after a hint that an API
+// server may not have known of the change.
+const hintedTTL = time.Second

@@ -1,0 +1,156 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package access
+
+import (
+	"cmp"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apiserver/pkg/authentication/serviceaccount"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+)
+
+const (
+	// hintWindow is how long questions are asked again after a hint: the API server
+	// authorizes from caches that lag behind its objects.
+	hintWindow = 10 * time.Second
+	// maxHints bounds the hints of one window that are told apart. Beyond them every
+	// question is concerned.
+	maxHints = 1000
+)
+
+// A Hint says that the rights of some users, or their credentials, may have changed. It
+// is never a decision.
+type Hint struct {
+	// Subjects are the users concerned; nil for all.
+	Subjects []rbacv1.Subject
+	// Namespace is the one in which the rights hold; "" for all.
+	Namespace string
+	// Credentials is set if the credentials of the users are concerned, not their rights.
+	Credentials bool
+	// PodUID is the UID of the Pod to which the credentials are bound; "" for all.
+	PodUID string
+}
+
+// concerns reports whether the answer to a question may have changed.
+func (h *Hint) concerns(a authorizer.Attributes) bool {
+	if h.Credentials || h.Namespace != "" && a.GetNamespace() != h.Namespace {
+		return false
+	}
+	return h.concernsUser(a.GetUser())
+}
+
+// concernsCredential reports whether a credential of a user may have ended.
+func (h *Hint) concernsCredential(u user.Info) bool {
+	if !h.Credentials || h.PodUID != "" && !slices.Contains(u.GetExtra()[serviceaccount.PodUIDKey], h.PodUID) {
+		return false
+	}
+	return h.concernsUser(u)
+}
+
+func (h *Hint) concernsUser(u user.Info) bool {
+	if h.Subjects == nil {
+		return true
+	}
+	return slices.ContainsFunc(h.Subjects, func(s rbacv1.Subject) bool {
+		switch s.Kind {
+		case rbacv1.UserKind:
+			return s.Name == u.GetName()
+		case rbacv1.GroupKind:
+			return slices.Contains(u.GetGroups(), s.Name)
+		case rbacv1.ServiceAccountKind:
+			// A RoleBinding may leave out its own namespace.
+			return serviceaccount.MatchesUsername(cmp.Or(s.Namespace, h.Namespace), s.Name, u.GetName())
+		}
+		return false
+	})
+}
+
+// hints has the hints of the last ten seconds.
+type hints struct {
+	recent atomic.Pointer[[]timedHint] // oldest first
+	given  atomic.Uint64               // the number of hints so far
+
+	mu sync.Mutex // serializes writers
+}
+
+type timedHint struct {
+	Hint
+	number uint64 // from 1
+	at     time.Time
+}
+
+func newHints() *hints {
+	h := &hints{}
+	h.recent.Store(&[]timedHint{})
+	return h
+}
+
+// count returns the number of hints so far.
+func (h *hints) count() uint64 { return h.given.Load() }
+
+// add notes a hint.
+func (h *hints) add(hint Hint) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	now := time.Now()
+	var kept []timedHint
+	for _, old := range *h.recent.Load() {
+		if now.Sub(old.at) < hintWindow {
+			kept = append(kept, old)
+		}
+	}
+	if len(kept) >= maxHints {
+		kept, hint = nil, Hint{} // everybody is concerned, which replaces the others
+	}
+	number := h.given.Load() + 1
+	kept = append(kept, timedHint{hint, number, now})
+	h.recent.Store(&kept)
+	h.given.Store(number)
+}
+
+// concern reports whether a hint after the first n ones concerns a question.
+func (h *hints) concern(n uint64, a authorizer.Attributes) bool {
+	if h.given.Load() == n {
+		return false
+	}
+	for _, hint := range slices.Backward(*h.recent.Load()) {
+		if hint.number <= n {
+			break
+		}
+		if hint.concerns(a) {
+			return true
+		}
+	}
+	return false
+}
+
+// until returns the end of the window of the last hint that concerns a question; the
+// zero time if that has ended.
+func (h *hints) until(a authorizer.Attributes) time.Time {
+	now := time.Now()
+	for _, hint := range slices.Backward(*h.recent.Load()) {
+		end := hint.at.Add(hintWindow)
+		if end.Before(now) {
+			break
+		}
+		if hint.concerns(a) {
+			return end
+		}
+	}
+	return time.Time{}
+}
+
+// ttl returns how long an answer of now is used.
+func (h *hints) ttl(a authorizer.Attributes) time.Duration {
+	if h.until(a).IsZero() {
+		return answerTTL
+	}
+	return hintedTTL
+}

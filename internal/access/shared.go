@@ -1,0 +1,103 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package access
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/watchkeeper/watchkeeper/internal/status"
+	"github.com/watchkeeper/watchkeeper/internal/upstream"
+)
+
+// DefaultCacheSize is the number of tokens, and of decisions, that are cached.
+const DefaultCacheSize = 8192
+
+// SharedOptions configure shared mode. The zero value is usable.
+type SharedOptions struct {
+	// Audiences are those that tokens may be for; none means those of the API server.
+	Audiences []string
+	// Tokens and Decisions are how many of them are cached; zero means [DefaultCacheSize].
+	Tokens, Decisions int
+	// Impersonator is the API server with the credentials by which callers are impersonated
+	// that have no token; nil if they are not.
+	Impersonator *upstream.Server
+}
+
+// Shared is the access control of shared mode: who makes a request, and what the API
+// server allows that user. It is safe for concurrent use.
+type Shared struct {
+	*Authenticator
+	*Authorizer
+	Permits      *Permits
+	Impersonator *upstream.Server // nil for none
+}
+
+// NewShared returns the access control of an API server, which has to be run.
+func NewShared(up *upstream.Server, opts SharedOptions, b *upstream.Background, log *slog.Logger) (*Shared, error) {
+	if opts.Tokens == 0 {
+		opts.Tokens = DefaultCacheSize
+	}
+	if opts.Decisions == 0 {
+		opts.Decisions = DefaultCacheSize
+	}
+	client, err := kubernetes.NewForConfigAndClient(up.Client())
+	if err != nil {
+		return nil, fmt.Errorf("client for reviews: %w", err)
+	}
+	s := &Shared{Impersonator: opts.Impersonator}
+	if s.Authenticator, err = NewAuthenticator(client, opts.Audiences, opts.Tokens, b); err != nil {
+		return nil, fmt.Errorf("authentication: %w", err)
+	}
+	if s.Authorizer, err = NewAuthorizer(client, opts.Decisions, b); err != nil {
+		return nil, fmt.Errorf("authorization: %w", err)
+	}
+	s.Permits = NewPermits(s.Authorizer, log)
+	return s, nil
+}
+
+// Run follows the cluster's CAs, and checks permits, until ctx ends.
+func (s *Shared) Run(ctx context.Context) {
+	var running sync.WaitGroup
+	running.Go(func() { s.Authenticator.Run(ctx) })
+	running.Go(func() { s.Permits.Run(ctx) })
+	running.Wait()
+}
+
+// Refused returns the status for an error of [Authenticator.Authenticate].
+func Refused(err error) *metav1.Status {
+	if err == ErrUnauthenticated { //nolint:errorlint // it is never wrapped
+		return status.Unauthorized(err.Error())
+	}
+	return status.Unavailable("the credentials cannot be checked: the API server gave no answer: "+err.Error(), true)
+}
+
+// Require returns why a caller may not do something that only the gateway answers; nil
+// if the API server allows it.
+func (s *Shared) Require(ctx context.Context, c *Caller, all ...*authorizer.AttributesRecord) *metav1.Status {
+	for _, a := range all {
+		if v := s.Decide(ctx, c, a); !v.Allowed() {
+			return v.Refusal(a)
+		}
+	}
+	return nil
+}
+
+// Impersonates reports whether a request asks to act as another user.
+func Impersonates(h http.Header) bool {
+	for name := range h {
+		if strings.HasPrefix(name, "Impersonate-") {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,174 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"context"
+	"net/http"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+
+	"github.com/watchkeeper/watchkeeper/internal/access"
+	"github.com/watchkeeper/watchkeeper/internal/historyapi"
+	"github.com/watchkeeper/watchkeeper/internal/httpstream"
+	"github.com/watchkeeper/watchkeeper/internal/request"
+	"github.com/watchkeeper/watchkeeper/internal/status"
+)
+
+// In shared mode every request has a caller, and is answered in one of three ways:
+//
+//   - from the cache or the history, if the API server allows the caller to read it;
+//   - by the API server, with the caller's own credentials;
+//   - with a refusal of the gateway, where the API server has no answer of its own: for
+//     the gateway's extensions, and for callers whose credentials it cannot forward.
+//
+// The gateway's identity never answers for a caller.
+
+// authenticate returns the request with its caller. It returns nil if it has answered the
+// request with an error.
+func (g *Gateway) authenticate(rec *responseRecorder, r *http.Request) *http.Request {
+	caller, err := g.shared.Authenticate(r)
+	if err != nil {
+		if r.ProtoMajor == 2 {
+			// As in the API server: a connection without credentials must not cost more than
+			// one of HTTP/1.1 (CVE-2023-44487).
+			rec.Header().Set("Connection", "close")
+		}
+		status.Write(rec, r, access.Refused(err))
+		return nil
+	}
+	r = access.WithCaller(r, caller)
+	rec.request = r
+	return r
+}
+
+// answerCaller answers a request of a caller for the API.
+func (g *Gateway) answerCaller(rec *responseRecorder, r *http.Request, caller *access.Caller) {
+	plain := request.WithoutCredentials(r)
+	read, err := request.Parse(plain)
+	extension := request.IsExtension(r) || isInner(r)
+	switch {
+	case access.Impersonates(r.Header):
+		// The API server judges who may be impersonated.
+		if extension {
+			status.Write(rec, r, noImpersonation())
+			return
+		}
+		g.passThrough(rec, r)
+		return
+	case err != nil && !extension, err == nil && !extension && isPlainGet(read):
+		g.passThrough(rec, r)
+		return
+	}
+	a, err := access.AttributesOf(plain, caller)
+	if err != nil || read != nil && !access.Agrees(a, read.Target) {
+		g.passThrough(rec, r)
+		return
+	}
+	if v := g.shared.Decide(r.Context(), caller, a); !v.Allowed() {
+		if extension {
+			status.Write(rec, r, v.Refusal(a))
+			return
+		}
+		g.passThrough(rec, r)
+		return
+	}
+	if a.Verb == string(request.Watch) {
+		g.permit(rec, caller, a)
+		defer rec.release()
+	}
+	g.answerRead(rec, plain, r)
+}
+
+// isPlainGet reports whether a read is a GET of the newest version, which the cache does
+// not answer.
+func isPlainGet(read *request.Read) bool {
+	return read.Verb == request.Get && read.Options.ResourceVersion == ""
+}
+
+// permit opens the permit of a watch that may be served.
+func (g *Gateway) permit(rec *responseRecorder, caller *access.Caller, all ...*authorizer.AttributesRecord) {
+	rec.permit = g.shared.Permits.Open(caller, all...)
+}
+
+// release closes the permit of a watch that was not served.
+func (rec *responseRecorder) release() {
+	if rec.permit != nil && !rec.permitted {
+		rec.permit.Close()
+		rec.permit = nil
+	}
+}
+
+// bind makes a watch end with its permit.
+func (rec *responseRecorder) bind(s *httpstream.Watch) {
+	if rec.permit != nil {
+		rec.permitted = true
+		s.Revoked, s.Owner = rec.permit.Ended(), permittedOwner{s.Owner, rec.permit}
+	}
+}
+
+// A permittedOwner closes the permit of a watch when the watch ends.
+type permittedOwner struct {
+	httpstream.Owner
+	permit *access.Permit
+}
+
+func (o permittedOwner) CloseWatch() {
+	o.permit.Close()
+	o.Owner.CloseWatch()
+}
+
+// requirePast returns why a caller may not read the past at a path, /at or the history
+// API; nil if it may. What it may read there is decided for each resource.
+func (g *Gateway) requirePast(ctx context.Context, path string) *metav1.Status {
+	caller := access.CallerOf(ctx)
+	if caller == nil {
+		return nil
+	}
+	return g.shared.Require(ctx, caller, access.PathAttributes(caller.User, path))
+}
+
+// checkPath is checkAPI for a path that the gateway reads for a request. It includes what
+// only the gateway's identity could read for a caller without a token.
+func (g *Gateway) checkPath(r *http.Request) *metav1.Status {
+	if refusal := g.checkAPI(r); refusal != nil {
+		return refusal
+	}
+	caller := access.CallerOf(r.Context())
+	if caller == nil || caller.HasToken() {
+		return nil
+	}
+	a, err := access.AttributesOf(r, caller)
+	if err != nil {
+		return status.BadRequest(err.Error())
+	}
+	return g.shared.Require(r.Context(), caller, a)
+}
+
+// serveExtension serves what is below extensionPrefix.
+func (g *Gateway) serveExtension(w http.ResponseWriter, r *http.Request) {
+	if access.CallerOf(r.Context()) != nil {
+		if access.Impersonates(r.Header) {
+			status.Write(w, r, noImpersonation())
+			return
+		}
+		if isBelow(r.URL.Path, historyapi.Path) {
+			if refusal := g.requirePast(r.Context(), historyapi.Path); refusal != nil {
+				status.Write(w, r, refusal)
+				return
+			}
+		}
+	}
+	g.extensions.ServeHTTP(w, r)
+}
+
+func noImpersonation() *metav1.Status {
+	return status.Forbidden("impersonation is for the API server to decide on, and this is answered by the gateway: leave it out")
+}
+
+// innerKey marks the request of a watch that is a part of a multiwatch.
+type innerKey struct{}
+
+func isInner(r *http.Request) bool { return r.Context().Value(innerKey{}) != nil }

@@ -1,0 +1,121 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package passthrough
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/client-go/transport"
+
+	"github.com/watchkeeper/watchkeeper/internal/access"
+	"github.com/watchkeeper/watchkeeper/internal/request"
+	"github.com/watchkeeper/watchkeeper/internal/status"
+)
+
+// errNoCaller is the error for a request without a caller in shared mode, which must not
+// exist.
+var errNoCaller = errors.New("the request has no caller")
+
+// transports returns the transports with the credentials for a request: the caller's
+// token, or the impersonation of a caller without one. In local mode callers without
+// credentials act as the gateway.
+func (p *Handler) transports(r *http.Request) (main, upgrade http.RoundTripper, err error) {
+	caller := access.CallerOf(r.Context())
+	switch {
+	case p.Shared == nil && !request.BringsToken(r.Header):
+		return p.Upstream.Transport, p.Upstream.Upgrade, nil
+	case p.Shared == nil, caller != nil && caller.HasToken():
+		return p.Upstream.CallerTransport, p.Upstream.CallerUpgrade, nil
+	case caller == nil || p.Shared.Impersonator == nil:
+		return nil, nil, errNoCaller
+	}
+	as := transport.ImpersonationConfig{
+		UserName: caller.User.GetName(), UID: caller.User.GetUID(), Groups: caller.User.GetGroups(), Extra: caller.User.GetExtra(),
+	}
+	with := p.Shared.Impersonator
+	return transport.NewImpersonatingRoundTripper(as, with.Transport), transport.NewImpersonatingRoundTripper(as, with.Upgrade), nil
+}
+
+// identify sets the headers that identify the caller in a request to the API server. The
+// client may have named them in Connection, so that they are missing in out, or sent
+// headers that are for others.
+func (p *Handler) identify(in *http.Request, out http.Header) {
+	caller := access.CallerOf(in.Context())
+	for name, v := range in.Header {
+		switch {
+		case !request.IsIdentity(name):
+		case p.Shared == nil:
+			out[name] = v
+		case !caller.HasToken(), strings.HasPrefix(name, "X-Remote-"):
+			delete(out, name)
+		case name == "Authorization":
+			out[name] = v[:1] // the one that was authenticated
+		default:
+			out[name] = v
+		}
+	}
+	if p.Shared == nil {
+		return
+	}
+	for name := range out {
+		if name != "Authorization" && p.Shared.IsProxyHeader(name) {
+			delete(out, name)
+		}
+	}
+	if !caller.HasToken() {
+		without := request.WithoutCredentials(&http.Request{Header: out})
+		for name := range out {
+			if without.Header[name] == nil {
+				delete(out, name)
+			}
+		}
+		if v := without.Header["Sec-Websocket-Protocol"]; v != nil {
+			out["Sec-Websocket-Protocol"] = v
+		}
+	}
+}
+
+// answerTokenless answers a request of a caller without a token that cannot be passed
+// through. It returns false if it can.
+func (p *Handler) answerTokenless(w http.ResponseWriter, r *http.Request) bool {
+	caller := access.CallerOf(r.Context())
+	if p.Shared == nil || caller == nil || caller.HasToken() {
+		return false
+	}
+	refuse := func(s *metav1.Status) bool {
+		p.confine(w.Header())
+		status.Write(w, r, s)
+		return true
+	}
+	name := caller.User.GetName()
+	if access.Impersonates(r.Header) {
+		return refuse(status.Forbidden(fmt.Sprintf("user %q is known by a client certificate, and can impersonate others only with a token", name)))
+	}
+	if p.Shared.Impersonator != nil {
+		if slices.Contains(caller.User.GetGroups(), user.SystemPrivilegedGroup) {
+			return refuse(status.Forbidden(fmt.Sprintf("user %q is in the group %s, which the gateway never impersonates: ask the API server itself, or use a token",
+				name, user.SystemPrivilegedGroup)))
+		}
+		return false
+	}
+	a, err := access.AttributesOf(r, caller)
+	if err != nil {
+		return refuse(status.BadRequest(err.Error()))
+	}
+	if v := p.Shared.Decide(r.Context(), caller, a); !v.Allowed() {
+		return refuse(v.Refusal(a))
+	}
+	if d := p.document(r); d != nil {
+		p.writeDocument(w, d)
+		return true
+	}
+	return refuse(status.Forbidden(fmt.Sprintf("only the API server can answer this, and the gateway has no token of user %q, who is known by a client certificate: "+
+		"use a token, or let the gateway's operator set --impersonate", name)))
+}
