@@ -193,7 +193,9 @@ func allow(r *http.Request) (*http.Response, error) {
 	if err := json.NewDecoder(io.LimitReader(r.Body, 1<<20)).Decode(&review); err != nil {
 		return status(r, http.StatusBadRequest, metav1.StatusReasonBadRequest, err.Error()), nil
 	}
-	review.Status.Allowed = slices.Contains([]string{"get", "list", "watch"}, review.Spec.ResourceAttributes.Verb)
+	if a := review.Spec.ResourceAttributes; a != nil {
+		review.Status.Allowed = slices.Contains([]string{"get", "list", "watch"}, a.Verb)
+	}
 	body, err := json.Marshal(review)
 	return respond(r, http.StatusCreated, "application/json", body), err
 }

@@ -126,6 +126,44 @@ func IsInteractive(p string) bool {
 	return false
 }
 
+// Connects reports whether a subresource opens connections to something in the cluster.
+// Its caller can change anything there, with a GET too.
+func Connects(subresource string) bool {
+	switch subresource {
+	case "exec", "attach", "portforward", "proxy":
+		return true
+	}
+	return false
+}
+
+// Subresource returns the name of the subresource that the path of the API names, "" if
+// it names none. The path has to be clean: without empty parts and dots.
+func Subresource(p string) string {
+	parts := strings.Split(strings.Trim(p, "/"), "/")
+	switch {
+	case parts[0] == "api" && len(parts) > 2:
+		parts = parts[2:]
+	case parts[0] == "apis" && len(parts) > 3:
+		parts = parts[3:]
+	default:
+		return ""
+	}
+	// /api/v1/proxy/… was a way to the same as a subresource, and may be one again.
+	if parts[0] == "proxy" {
+		return parts[0]
+	}
+	if parts[0] == "watch" {
+		parts = parts[1:]
+	}
+	if len(parts) > 2 && parts[0] == "namespaces" && parts[2] != "status" && parts[2] != "finalize" {
+		parts = parts[2:]
+	}
+	if len(parts) < 3 {
+		return ""
+	}
+	return parts[2]
+}
+
 // IsDiscovery reports whether p is a path of discovery, OpenAPI or the version, which
 // clients read before they read objects.
 func IsDiscovery(p string) bool {

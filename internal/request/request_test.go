@@ -168,3 +168,36 @@ func TestCutAt(t *testing.T) {
 		}
 	}
 }
+
+func TestSubresource(t *testing.T) {
+	for path, want := range map[string]string{
+		"/":                                              "",
+		"/api":                                           "",
+		"/api/v1":                                        "",
+		"/apis/apps/v1":                                  "",
+		"/version":                                       "",
+		"/metrics/a/b/c/exec":                            "",
+		"/api/v1/pods":                                   "",
+		"/api/v1/nodes/exec":                             "",
+		"/api/v1/nodes/n/proxy":                          "proxy",
+		"/api/v1/nodes/n/proxy/":                         "proxy",
+		"/api/v1/nodes/n/proxy/a/exec":                   "proxy",
+		"/api/v1/proxy/nodes/n":                          "proxy",
+		"/api/v1/namespaces/proxy":                       "",
+		"/api/v1/namespaces/proxy/pods":                  "",
+		"/api/v1/namespaces/n/status":                    "status",
+		"/api/v1/namespaces/n/finalize":                  "finalize",
+		"/api/v1/namespaces/n/pods/p":                    "",
+		"/api/v1/namespaces/n/pods/exec":                 "",
+		"/api/v1/namespaces/n/pods/p/exec":               "exec",
+		"/api/v1/namespaces/pods/configmaps/exec":        "",
+		"/api/v1/watch/namespaces/n/pods/p/exec":         "exec",
+		"/apis/apps/v1/namespaces/n/deployments/d/scale": "scale",
+		"/apis/a.example/v1/widgets/w/portforward/80":    "portforward",
+		"/apis/a.example/v1/namespaces/n/widgets/w/portforward/": "portforward",
+	} {
+		if got := Subresource(path); got != want {
+			t.Errorf("%s: %q, want %q", path, got, want)
+		}
+	}
+}
