@@ -86,6 +86,20 @@ func TestRecording(t *testing.T) {
 	if text := ask(opened.URL, []string{"describe", "deployment", "web", "-n", ns}); !strings.Contains(text, "ScalingReplicaSet") {
 		t.Errorf("described as\n%s", text)
 	}
+	for _, at := range []string{"", "/at/" + then} {
+		for verb, want := range map[string]string{"list": "yes", "delete": "no - "} {
+			out, ok := run(t, append(cluster.Kubectl(t.Context()).Args, "-s", opened.URL+at), "auth", "can-i", verb, "deployments.apps", "-n", ns)
+			if ok != (want == "yes") || !strings.Contains(out, want) {
+				t.Errorf("auth can-i %s at %q: %s", verb, at, out)
+			}
+		}
+		if out := ask(opened.URL+at, []string{"auth", "can-i", "--list"}); !strings.Contains(out, "[get list watch]") {
+			t.Errorf("auth can-i --list at %q: %s", at, out)
+		}
+		if out := ask(opened.URL+at, []string{"auth", "whoami"}); !strings.Contains(out, "system:anonymous") {
+			t.Errorf("auth whoami at %q: %s", at, out)
+		}
+	}
 	for _, args := range [][]string{
 		{"-n", ns, "delete", "deployment", "web"},
 		{"-n", ns, "exec", "deploy/web", "--", "true"},

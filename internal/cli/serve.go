@@ -192,6 +192,7 @@ func (o *serveOptions) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&g.Filter.RejectPaths, "reject-paths", gateway.DefaultRejectPaths, "regular expressions of paths to reject, even if accepted")
 	f.StringVar(&g.Filter.RejectMethods, "reject-methods", gateway.DefaultRejectMethods, "regular expressions of the HTTP methods to reject (example: 'POST,PUT,PATCH')")
 	f.BoolVar(&g.Filter.Disabled, "disable-filter", false, "accept every host, path and method; dangerous, because a web page may then reach the cluster through this address")
+	f.BoolVar(&g.Filter.ReadOnly, "read-only", false, "refuse, for every client and even with --disable-filter, what could change the cluster: all methods but GET, HEAD and OPTIONS, and exec, attach, port-forward and proxy")
 	f.BoolVar(&g.AllowProxiedPages, "allow-proxied-pages", false, "let web pages that come through the API server, such as dashboards behind /proxy, run outside a sandbox; dangerous, because every Pod, Service and Node whose page is opened may then do in the cluster what you may")
 	f.DurationVar(&g.IdleTimeout, "idle-timeout", 30*time.Minute, "how long to watch a resource without readers")
 

@@ -4,13 +4,16 @@
 package gateway
 
 import (
+	"context"
 	"net/http"
 	"strings"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/watchkeeper/watchkeeper/internal/access"
 	"github.com/watchkeeper/watchkeeper/internal/request"
+	"github.com/watchkeeper/watchkeeper/internal/selfreview"
 	"github.com/watchkeeper/watchkeeper/internal/status"
 )
 
@@ -38,7 +41,10 @@ func (g *Gateway) answerAt(rec *responseRecorder, r *http.Request) {
 		status.Write(rec, inner, refusal)
 		return
 	}
+	kind := selfreview.Of(inner)
 	switch {
+	case kind != selfreview.None:
+		g.answerReview(rec, inner, kind, "the past is read-only")
 	case inner.Method != http.MethodGet && inner.Method != http.MethodHead, opensConnection(inner):
 		rec.Header().Set("Allow", "GET, HEAD")
 		status.Write(rec, inner, status.New(http.StatusMethodNotAllowed, metav1.StatusReasonMethodNotAllowed,
@@ -65,8 +71,32 @@ func (g *Gateway) answerAt(rec *responseRecorder, r *http.Request) {
 	}
 }
 
+// answerReview answers a review of what the client may do, where it can only read. The
+// reason is why writes are denied.
+func (g *Gateway) answerReview(rec *responseRecorder, r *http.Request, kind selfreview.Kind, reason string) {
+	h := selfreview.Handler{Reason: reason}
+	if !g.reads.recording {
+		h.Forward = func(w http.ResponseWriter, r *http.Request) {
+			rec.source = sourcePassthrough
+			g.forward(w, r)
+		}
+	}
+	// A client that does not send its body must not delay the end of the gateway.
+	cut, release, _ := g.tracker.Bind(r.Context(), false)
+	defer release()
+	defer context.AfterFunc(cut, func() {
+		http.NewResponseController(rec).SetReadDeadline(time.Now()) //nolint:errcheck // there is nothing else to do
+	})()
+	h.Serve(rec, r, kind)
+}
+
 // opensConnection reports whether a request is for a connection to something in
 // the cluster rather than a watch.
 func opensConnection(r *http.Request) bool {
-	return request.IsInteractive(r.URL.Path) || request.IsUpgrade(r) && !(request.IsWebSocket(r) && request.IsWatch(r))
+	return request.IsInteractive(r.URL.Path) || upgradesOther(r)
+}
+
+// upgradesOther reports whether a request asks to switch protocols, other than for a watch.
+func upgradesOther(r *http.Request) bool {
+	return request.IsUpgrade(r) && !(request.IsWebSocket(r) && request.IsWatch(r))
 }

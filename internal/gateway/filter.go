@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/watchkeeper/watchkeeper/internal/request"
+	"github.com/watchkeeper/watchkeeper/internal/selfreview"
 	"github.com/watchkeeper/watchkeeper/internal/status"
 )
 
@@ -44,11 +45,15 @@ type FilterOptions struct {
 
 	// Disabled turns all of the above off. Cross-origin writes are refused even then.
 	Disabled bool
+
+	// ReadOnly refuses everything that could change the cluster, also if Disabled is set.
+	ReadOnly bool
 }
 
 // filter decides which requests are refused before anything else happens.
 type filter struct {
 	disabled      bool
+	readOnly      bool
 	acceptHosts   []*regexp.Regexp
 	acceptPaths   []*regexp.Regexp
 	rejectPaths   []*regexp.Regexp
@@ -57,7 +62,7 @@ type filter struct {
 }
 
 func newFilter(opts FilterOptions) (*filter, error) {
-	f := &filter{disabled: opts.Disabled, crossOrigin: http.NewCrossOriginProtection()}
+	f := &filter{disabled: opts.Disabled, readOnly: opts.ReadOnly, crossOrigin: http.NewCrossOriginProtection()}
 	for _, list := range []struct {
 		flag, value, fallback string
 		into                  *[]*regexp.Regexp
@@ -112,8 +117,42 @@ func (f *filter) checkRead(r *http.Request) *metav1.Status {
 	return status.Forbidden("a page of another origin may not read the API, nor link to it: to see the answer, enter the address in the browser")
 }
 
+// checkMethod refuses the methods of writes if the gateway is read-only. Methods are
+// case-sensitive, and no header or parameter replaces one.
+func (f *filter) checkMethod(r *http.Request) *metav1.Status {
+	if !f.readOnly || request.IsSafe(r.Method) || selfreview.Of(r) != selfreview.None {
+		return nil
+	}
+	return readOnly(r, "")
+}
+
+// checkReadOnly refuses what could change the cluster if the gateway is read-only.
+func (f *filter) checkReadOnly(r *http.Request) *metav1.Status {
+	if !f.readOnly {
+		return nil
+	}
+	clean := path.Clean(r.URL.Path)
+	switch {
+	case f.checkMethod(r) != nil:
+		return readOnly(r, "")
+	case clean != r.URL.Path && clean+"/" != r.URL.Path:
+		// The upstream or a proxy before it may read another path in it.
+		return readOnly(r, ": its path has empty parts or dots")
+	case request.Connects(request.Subresource(clean)), upgradesOther(r):
+		return readOnly(r, ": it opens a connection to something in the cluster")
+	}
+	return nil
+}
+
+func readOnly(r *http.Request, why string) *metav1.Status {
+	return status.Forbidden(fmt.Sprintf("the gateway is read-only (--read-only): %s %s is refused%s", r.Method, r.URL.Path, why))
+}
+
 // checkAPI applies the path and method rules to a request for the API.
 func (f *filter) checkAPI(r *http.Request) *metav1.Status {
+	if refusal := f.checkReadOnly(r); refusal != nil {
+		return refusal
+	}
 	if f.disabled {
 		return nil
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/watchkeeper/watchkeeper/informer/kube"
 	"github.com/watchkeeper/watchkeeper/internal/access"
 	"github.com/watchkeeper/watchkeeper/internal/request"
+	"github.com/watchkeeper/watchkeeper/internal/selfreview"
 	"github.com/watchkeeper/watchkeeper/internal/status"
 	"github.com/watchkeeper/watchkeeper/internal/upstream"
 )
@@ -123,6 +124,12 @@ func (g *Gateway) route(rec *responseRecorder, r *http.Request) {
 			return
 		}
 	}
+	if m == nil || m.handler != nil { // the API's paths are checked without their prefix
+		if refusal := g.filter.checkMethod(r); refusal != nil {
+			status.Write(rec, r, refusal)
+			return
+		}
+	}
 	switch {
 	case m == nil:
 		status.Write(rec, r, g.notServed())
@@ -196,6 +203,17 @@ func (g *Gateway) answer(rec *responseRecorder, r *http.Request) {
 		status.Write(rec, r, refusal)
 		return
 	}
+	if kind := selfreview.Of(r); kind != selfreview.None {
+		switch {
+		case g.reads.recording:
+			rec.source = sourceHistory
+			g.answerReview(rec, r, kind, "this is a recording: it cannot be changed")
+			return
+		case g.filter.readOnly:
+			g.answerReview(rec, r, kind, "the gateway is read-only")
+			return
+		}
+	}
 	if caller := access.CallerOf(r.Context()); caller != nil {
 		g.answerCaller(rec, r, caller)
 		return
@@ -267,16 +285,21 @@ func (g *Gateway) checkAPI(r *http.Request) *metav1.Status {
 	return g.filter.checkAPI(r)
 }
 
-// passThrough forwards a request to the API server.
+// passThrough answers a request as the API server does.
 func (g *Gateway) passThrough(rec *responseRecorder, r *http.Request) {
 	rec.source = sourcePassthrough
+	g.forward(rec, r)
+}
+
+// forward forwards a request to the API server.
+func (g *Gateway) forward(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel, ok := g.tracker.Bind(r.Context(), request.IsLongRunning(r))
 	defer cancel()
 	if !ok {
-		status.Write(rec, r, status.Unavailable(upstream.ErrShutdown.Error(), true))
+		status.Write(w, r, status.Unavailable(upstream.ErrShutdown.Error(), true))
 		return
 	}
-	g.passthrough.ServeHTTP(rec, r.WithContext(ctx))
+	g.passthrough.ServeHTTP(w, r.WithContext(ctx))
 }
 
 // stripsPrefix reports whether the API prefix is removed from paths. As in kubectl proxy,
