@@ -4,7 +4,10 @@
 package server
 
 import (
+	"bytes"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"log"
@@ -134,7 +137,9 @@ type server struct {
 	gw           *gateway.Gateway
 	rec          *recorder.Recorder // nil if recording is disabled
 	main         *endpoint
-	admin        *endpoint // nil without one
+	// certNames are the names of the self-signed certificate; nil for none.
+	certNames []string
+	admin     *endpoint // nil without one
 }
 
 // endpoint is a listener and the HTTP server on it.
@@ -182,7 +187,7 @@ func newServer(ctx context.Context, opts Options) (*server, error) {
 	if s.gw, err = gateway.New(gwOpts); err != nil {
 		return nil, err
 	}
-	tlsConfig, err := newTLSConfig(opts.TLSCertFile, opts.TLSKeyFile, s.log)
+	tlsConfig, err := s.tlsConfig()
 	if err != nil {
 		return nil, err
 	}
@@ -213,6 +218,44 @@ func newServer(ctx context.Context, opts Options) (*server, error) {
 	return s, nil
 }
 
+// tlsConfig returns the configuration of the main listener, nil without TLS. Shared mode
+// always has TLS, and asks for client certificates.
+func (s *server) tlsConfig() (config *tls.Config, err error) {
+	certFile, keyFile := s.opts.TLSCertFile, s.opts.TLSKeyFile
+	shared := s.opts.Gateway.Shared != nil
+	if shared && certFile == "" && keyFile == "" {
+		if s.certNames, err = selfSignedNames(s.opts.Address, s.opts.CertNames); err != nil {
+			return nil, err
+		}
+		if certFile, keyFile, err = ensureSelfSigned(s.opts.CertDir, s.certNames, s.log); err != nil {
+			return nil, err
+		}
+	}
+	if config, err = newTLSConfig(certFile, keyFile, s.log); shared && err == nil {
+		requestClientCerts(config, clientCAs(s.gw.ClientCAs))
+	}
+	return config, err
+}
+
+// clientCAs returns a function that returns the pool of certificates in PEM, the same one
+// while they are.
+func clientCAs(text func() []byte) func() *x509.CertPool {
+	var mu sync.Mutex // guards the variables below
+	var last []byte
+	var pool *x509.CertPool
+	return func() *x509.CertPool {
+		mu.Lock()
+		defer mu.Unlock()
+		if now := text(); !bytes.Equal(now, last) {
+			last, pool = now, x509.NewCertPool()
+			if !pool.AppendCertsFromPEM(now) {
+				pool = nil // not known yet
+			}
+		}
+		return pool
+	}
+}
+
 func (s *server) newHTTPServer(handler http.Handler) *http.Server {
 	var protocols http.Protocols
 	protocols.SetHTTP1(true)
@@ -240,6 +283,9 @@ func (s *server) run(ctx context.Context) error {
 	defer stopRecording()
 	if s.rec != nil {
 		recording.Go(func() { s.rec.Run(last, s.gw.Cache()) })
+	}
+	if s.certNames != nil {
+		leaf.Go(func() { renewSelfSigned(inner, s.opts.CertDir, s.certNames, renewInterval, s.log) })
 	}
 	leaf.Go(func() {
 		if err := s.gw.Run(inner); err != nil {
