@@ -8,10 +8,12 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/client-go/kubernetes"
 
@@ -79,6 +81,12 @@ func Refused(err error) *metav1.Status {
 		return status.Unauthorized(err.Error())
 	}
 	return status.Unavailable("the credentials cannot be checked: the API server gave no answer: "+err.Error(), true)
+}
+
+// Forwards reports whether a caller can be passed through to the API server: with its
+// token, or by impersonation.
+func (s *Shared) Forwards(c *Caller) bool {
+	return c.HasToken() || s.Impersonator != nil && !slices.Contains(c.User.GetGroups(), user.SystemPrivilegedGroup)
 }
 
 // Require returns why a caller may not do something that only the gateway answers; nil

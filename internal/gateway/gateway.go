@@ -143,6 +143,7 @@ func New(opts Options) (*Gateway, error) {
 		if g.shared, err = access.NewShared(opts.Upstream, *opts.Shared, h.background, g.log); err != nil {
 			return nil, err
 		}
+		h.shared = g.shared
 		if h.access != nil {
 			h.access.Shared = g.shared
 		}

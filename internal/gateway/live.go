@@ -41,6 +41,9 @@ type live struct {
 	diverged bool
 	// projection is set if the API server cannot answer the request.
 	projection bool
+	// alone is set if the caller cannot be passed through to the API server, so that work for
+	// an answer pays.
+	alone bool
 }
 
 // openLive opens the store of a resource for a read. The error is a *decline if the
@@ -78,7 +81,7 @@ func (h *reads) openLive(r *http.Request, read *request.Read, res *watchcache.Re
 		}
 	}
 	lists := st.Lists()
-	s := &live{h: h, res: res, f: h.liveForms.of(h, res.ID, res), view: st.View, over: over, diverged: diverged, projection: read.Fields != nil}
+	s := &live{h: h, res: res, f: h.liveForms.of(h, res.ID, res), view: st.View, over: over, diverged: diverged, projection: read.Fields != nil, alone: h.alone(ctx)}
 	q := &query{Read: read, Selection: request.Selection{Namespace: read.Namespace}, warnings: st.Status.Warnings}
 	if read.Verb != request.Get {
 		fields := res.Fields(ctx, lists)
@@ -94,7 +97,7 @@ func (h *reads) openLive(r *http.Request, read *request.Read, res *watchcache.Re
 		return nil, nil, errDeclined
 	}
 	consistent := read.Verb == request.List && read.Options.ResourceVersion == "" && read.Options.Continue == ""
-	if consistent && !s.projection && !res.Pays(&st.View.Snapshot, q.Selection, read.Options.Limit) {
+	if consistent && !s.projection && !s.alone && !res.Pays(&st.View.Snapshot, q.Selection, read.Options.Limit) {
 		return nil, nil, errDeclined
 	}
 	return s, q, s.reach(ctx, q)
@@ -155,6 +158,9 @@ func (s *live) latest(ctx context.Context, q *query, _ int64) (state, error) {
 		if q.Resource.Uncached() {
 			return state{}, s.decline(status.BadRequest(noProofOfEvents))
 		}
+		prove = s.res.Fresh
+	}
+	if s.alone {
 		prove = s.res.Fresh
 	}
 	fresh, err := prove(ctx)

@@ -34,6 +34,7 @@ type reads struct {
 	cache      *watchcache.Cache
 	past       *past.Past // nil if nothing is recorded
 	access     *access.Past
+	shared     *access.Shared // nil in local mode
 	tracker    *httpstream.Tracker
 	log        *slog.Logger
 	// recording is set if the upstream is a recording, in which nothing changes.
@@ -175,7 +176,7 @@ func (h *reads) serveRecording(w *responseRecorder, r *http.Request) *decline {
 func (h *reads) serveNow(w *responseRecorder, r *http.Request, read *request.Read) error {
 	if h.recording {
 		read = read.AnyVersion()
-	} else if read.Verb == request.Get && read.Options.ResourceVersion == "" {
+	} else if isPlainGet(read) && !h.alone(r.Context()) {
 		return errDeclined // not worth watching the whole resource
 	}
 	if read.Speed > 0 && read.RV == 0 {
@@ -230,9 +231,21 @@ func (h *reads) answer(w *responseRecorder, r *http.Request, q *query, s store) 
 	return h.watch(w, r, q, s)
 }
 
-// get answers a GET of any version (RV 0) or one not older than N.
+// alone reports whether the caller of a request cannot be passed through to the API
+// server.
+func (h *reads) alone(ctx context.Context) bool {
+	caller := access.CallerOf(ctx)
+	return caller != nil && !h.shared.Forwards(caller)
+}
+
+// get answers a GET of any version (RV 0) or one not older than N. A newest version is
+// only asked for if the API server cannot be.
 func (h *reads) get(w http.ResponseWriter, r *http.Request, q *query, s store) error {
-	st, err := s.notOlderThan(r.Context(), q, 1)
+	read := s.notOlderThan
+	if _, live := s.(*live); live && isPlainGet(q.Read) {
+		read = s.latest
+	}
+	st, err := read(r.Context(), q, 1)
 	if err != nil {
 		return err
 	}

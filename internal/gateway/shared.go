@@ -58,7 +58,7 @@ func (g *Gateway) answerCaller(rec *responseRecorder, r *http.Request, caller *a
 		}
 		g.passThrough(rec, r)
 		return
-	case err != nil && !extension, err == nil && !extension && isPlainGet(read):
+	case err != nil && !extension, err == nil && !extension && isPlainGet(read) && g.shared.Forwards(caller):
 		g.passThrough(rec, r)
 		return
 	}
