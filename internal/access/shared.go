@@ -42,6 +42,9 @@ type Shared struct {
 	*Authorizer
 	Permits      *Permits
 	Impersonator *upstream.Server // nil for none
+
+	up  *upstream.Server
+	log *slog.Logger
 }
 
 // NewShared returns the access control of an API server, which has to be run.
@@ -56,7 +59,7 @@ func NewShared(up *upstream.Server, opts SharedOptions, b *upstream.Background, 
 	if err != nil {
 		return nil, fmt.Errorf("client for reviews: %w", err)
 	}
-	s := &Shared{Impersonator: opts.Impersonator}
+	s := &Shared{Impersonator: opts.Impersonator, up: up, log: log}
 	if s.Authenticator, err = NewAuthenticator(client, opts.Audiences, opts.Tokens, b); err != nil {
 		return nil, fmt.Errorf("authentication: %w", err)
 	}
@@ -72,6 +75,7 @@ func (s *Shared) Run(ctx context.Context) {
 	var running sync.WaitGroup
 	running.Go(func() { s.Authenticator.Run(ctx) })
 	running.Go(func() { s.Permits.Run(ctx) })
+	running.Go(func() { s.checkNeeds(ctx) })
 	running.Wait()
 }
 
