@@ -27,7 +27,7 @@ var layers = [][]string{
 	{"internal/gateway"},
 	{"internal/historyapi", "internal/multiwatch", "internal/passthrough", "internal/rbacwatch", "internal/recorder"},
 	{"internal/watchcache"},
-	{"internal/access", "internal/past", "internal/httpstream", "internal/selfreview"},
+	{"internal/access", "internal/audit", "internal/past", "internal/httpstream", "internal/selfreview"},
 	{"internal/upstream"},
 	{"internal/request"},
 	{"internal/status", "internal/recording", "internal/api", "internal/webpage", "ui"},
