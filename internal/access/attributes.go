@@ -24,12 +24,17 @@ var infoOf = apirequest.RequestInfoFactory{APIPrefixes: sets.NewString("api", "a
 // AttributesOf returns what an authorizer decides about a request, as the API server
 // does, with the selectors of a LIST or WATCH.
 func AttributesOf(r *http.Request, c *Caller) (*authorizer.AttributesRecord, error) {
+	return AttributesFor(r, c.User)
+}
+
+// AttributesFor is [AttributesOf] for any user; nil for none.
+func AttributesFor(r *http.Request, u user.Info) (*authorizer.AttributesRecord, error) {
 	info, err := infoOf.NewRequestInfo(r)
 	if err != nil {
 		return nil, err
 	}
 	a := &authorizer.AttributesRecord{
-		User: c.User, ResourceRequest: info.IsResourceRequest, Path: info.Path, Verb: info.Verb,
+		User: u, ResourceRequest: info.IsResourceRequest, Path: info.Path, Verb: info.Verb,
 		APIGroup: info.APIGroup, APIVersion: info.APIVersion, Resource: info.Resource, Subresource: info.Subresource,
 		Namespace: info.Namespace, Name: info.Name,
 	}

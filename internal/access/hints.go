@@ -34,9 +34,13 @@ type Hint struct {
 	Namespace string
 	// Credentials is set if the credentials of the users are concerned, not their rights.
 	Credentials bool
-	// PodUID is the UID of the Pod to which the credentials are bound; "" for all.
+	// PodUID is the UID of the Pod to which the credentials are bound: "" for credentials of
+	// any kind, [AnyPod] for those bound to a Pod.
 	PodUID string
 }
+
+// AnyPod is the PodUID of a hint that concerns the credentials that are bound to a Pod.
+const AnyPod = "*"
 
 // concerns reports whether the answer to a question may have changed.
 func (h *Hint) concerns(a authorizer.Attributes) bool {
@@ -48,7 +52,8 @@ func (h *Hint) concerns(a authorizer.Attributes) bool {
 
 // concernsCredential reports whether a credential of a user may have ended.
 func (h *Hint) concernsCredential(u user.Info) bool {
-	if !h.Credentials || h.PodUID != "" && !slices.Contains(u.GetExtra()[serviceaccount.PodUIDKey], h.PodUID) {
+	pods := u.GetExtra()[serviceaccount.PodUIDKey]
+	if !h.Credentials || h.PodUID == AnyPod && len(pods) == 0 || h.PodUID != "" && h.PodUID != AnyPod && !slices.Contains(pods, h.PodUID) {
 		return false
 	}
 	return h.concernsUser(u)

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 
+	"golang.org/x/net/http/httpguts"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
@@ -90,7 +91,25 @@ func Refused(err error) *metav1.Status {
 // Forwards reports whether a caller can be passed through to the API server: with its
 // token, or by impersonation.
 func (s *Shared) Forwards(c *Caller) bool {
-	return c.HasToken() || s.Impersonator != nil && !slices.Contains(c.User.GetGroups(), user.SystemPrivilegedGroup)
+	return c.HasToken() || s.Impersonator != nil && Impersonable(c.User) == ""
+}
+
+// Impersonable returns why a user is never impersonated, "" for others.
+func Impersonable(u user.Info) string {
+	if slices.Contains(u.GetGroups(), user.SystemPrivilegedGroup) {
+		return "is in the group " + user.SystemPrivilegedGroup
+	}
+	texts := slices.Concat([]string{u.GetName(), u.GetUID()}, u.GetGroups())
+	for key, values := range u.GetExtra() {
+		texts = append(append(texts, key), values...)
+	}
+	for _, text := range texts {
+		// HTTP/1.1 trims the value of a header: "system:masters " would become another group.
+		if strings.Trim(text, " \t\r\n\v\f") != text || !httpguts.ValidHeaderFieldValue(text) {
+			return fmt.Sprintf("has %q, which cannot be sent in a header as it is", text)
+		}
+	}
+	return ""
 }
 
 // Require returns why a caller may not do something that only the gateway answers; nil

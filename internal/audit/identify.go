@@ -40,6 +40,26 @@ func (a *Auditor) Identify(w http.ResponseWriter, r *http.Request) *http.Request
 	return r.WithContext(ctx)
 }
 
+// IdentifyPart is Identify for a request that is a part of another, such as a watch of a
+// multiwatch: it has an event of its own, under the same ID.
+func (a *Auditor) IdentifyPart(w http.ResponseWriter, r *http.Request) *http.Request {
+	if a == nil {
+		return r
+	}
+	return a.Identify(w, r.WithContext(withoutEvent{r.Context()}))
+}
+
+// withoutEvent is a context without the event of its parent.
+type withoutEvent struct{ context.Context }
+
+func (c withoutEvent) Value(key any) any {
+	v := c.Context.Value(key)
+	if _, ok := v.(*audit.AuditContext); ok {
+		return nil
+	}
+	return v
+}
+
 // ID returns the audit ID of a request, "" if auditing is off. A proxy sets it in what it
 // forwards, even if the request's header Connection names Audit-ID, and removes the
 // header from the answer, which has the same one already.

@@ -17,8 +17,9 @@ const (
 	// debugVerbosity is the -v from which our own debug lines are shown.
 	debugVerbosity = 4
 
-	// maxLibraryVerbosity keeps client-go from logging requests and responses,
-	// possibly with tokens, as it does from 6 on.
+	// maxLibraryVerbosity keeps client-go from logging requests and responses, with the
+	// tokens of TokenReviews, as it does from 6 on: by klog's own verbosity, and by the level
+	// of the slog handler, which its contextual loggers ask.
 	maxLibraryVerbosity = 5
 )
 
@@ -28,7 +29,7 @@ func newLogger(out io.Writer, format string, verbosity int) (*slog.Logger, error
 	opts := &slog.HandlerOptions{Level: slog.LevelInfo, ReplaceAttr: errorInOneLine}
 	if verbosity >= debugVerbosity {
 		// logr counts -v downwards from slog's info.
-		opts.Level = slog.Level(-max(verbosity, -int(slog.LevelDebug)))
+		opts.Level = slog.Level(-min(max(verbosity, -int(slog.LevelDebug)), maxLibraryVerbosity))
 	}
 	var handler slog.Handler
 	switch format {

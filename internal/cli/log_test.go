@@ -36,3 +36,17 @@ func TestLogErrors(t *testing.T) {
 		}
 	}
 }
+
+// TestLogLibraries: no verbosity makes client-go log requests and responses, which have the
+// tokens of TokenReviews.
+func TestLogLibraries(t *testing.T) {
+	for _, verbosity := range []int{0, 4, 6, 10, 1000} {
+		log, err := newLogger(&bytes.Buffer{}, "text", verbosity)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if log.Enabled(t.Context(), -6) {
+			t.Errorf("-v %d enables what client-go logs from 6 on", verbosity)
+		}
+	}
+}

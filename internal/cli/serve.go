@@ -21,6 +21,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/watchkeeper/watchkeeper/internal/access"
+	"github.com/watchkeeper/watchkeeper/internal/audit"
 	"github.com/watchkeeper/watchkeeper/internal/gateway"
 	"github.com/watchkeeper/watchkeeper/internal/server"
 )
@@ -65,13 +66,24 @@ func (o *sharedOptions) addFlags(f *pflag.FlagSet, s *server.Options) {
 	f.IntVar(&o.access.Decisions, "decision-cache-size", access.DefaultCacheSize, "how many decisions of the API server --shared remembers, each for ten seconds")
 	f.BoolVar(&o.impersonate, "impersonate", false, "let users without a token, who have a client certificate or come through a front proxy, reach the API server by impersonation; with a second identity, from one of the next two flags")
 	f.StringVar(&o.impersonateKubeconfig, "impersonate-kubeconfig", "", "kubeconfig of the identity that impersonates")
+	s.Audit = audit.DefaultOptions()
+	a := &s.Audit
+	f.StringVar(&a.PolicyFile, "audit-policy-file", "", "file with the audit policy of --shared (audit.k8s.io/v1); rules with the levels Request and RequestResponse count as Metadata")
+	f.StringVar(&a.LogPath, "audit-log-path", "", "file for audit events, with --audit-policy-file; '-' is standard output")
+	f.IntVar(&a.LogMaxAge, "audit-log-maxage", a.LogMaxAge, "days to keep old audit log files; 0 keeps them regardless of age")
+	f.IntVar(&a.LogMaxBackup, "audit-log-maxbackup", a.LogMaxBackup, "number of old audit log files to keep; 0 keeps any number")
+	f.IntVar(&a.LogMaxSize, "audit-log-maxsize", a.LogMaxSize, "size in megabytes at which the audit log is rotated; 0 disables rotation")
+	f.StringVar(&a.LogFormat, "audit-log-format", a.LogFormat, "format of audit events: json, or legacy for one line of text")
+	f.StringVar(&a.LogMode, "audit-log-mode", a.LogMode, "batch writes audit events from a buffer; blocking writes each before the request goes on; blocking-strict also refuses a request that cannot be recorded as received")
+	f.BoolVar(&a.LogCompress, "audit-log-compress", false, "compress rotated audit log files with gzip")
+	f.IntVar(&a.LogBatchBufferSize, "audit-log-batch-buffer-size", a.LogBatchBufferSize, "audit events to buffer in mode batch; further ones are lost and counted")
 	f.StringVar(&o.impersonateAccount, "impersonate-service-account", "", "NAMESPACE/NAME of the ServiceAccount that impersonates; the gateway requests its tokens")
 }
 
 // options checks the flags, and sets the server's options.
 func (o *sharedOptions) options(cmd *cobra.Command, s *server.Options) (err error) {
 	if !o.on {
-		for _, flag := range []string{"api-audiences", "cert-dir", "tls-san", "token-cache-size", "decision-cache-size", "impersonate", "impersonate-kubeconfig", "impersonate-service-account"} {
+		for _, flag := range []string{"audit-policy-file", "audit-log-path", "api-audiences", "cert-dir", "tls-san", "token-cache-size", "decision-cache-size", "impersonate", "impersonate-kubeconfig", "impersonate-service-account"} {
 			if cmd.Flags().Changed(flag) {
 				return fmt.Errorf("--%s is for --shared: add it, or leave this out", flag)
 			}

@@ -20,6 +20,7 @@ import (
 	"github.com/watchkeeper/watchkeeper/informer/kube"
 	"github.com/watchkeeper/watchkeeper/internal/access"
 	"github.com/watchkeeper/watchkeeper/internal/api"
+	"github.com/watchkeeper/watchkeeper/internal/audit"
 	"github.com/watchkeeper/watchkeeper/internal/history"
 	"github.com/watchkeeper/watchkeeper/internal/historyapi"
 	"github.com/watchkeeper/watchkeeper/internal/httpstream"
@@ -78,6 +79,9 @@ type Options struct {
 	// Shared configures shared mode, in which each request has its own caller. nil is local
 	// mode: clients without credentials act with the gateway's.
 	Shared *access.SharedOptions
+	// Audit records the requests of shared mode; nil records nothing. The caller runs it,
+	// for longer than the gateway.
+	Audit *audit.Auditor
 
 	// Logger takes the gateway's log; nil discards it.
 	Logger *slog.Logger
@@ -114,6 +118,7 @@ type Gateway struct {
 	passthrough http.Handler
 	reads       *reads
 	shared      *access.Shared // nil in local mode
+	audit       *audit.Auditor // nil for none
 	extensions  *extensions
 	mounts      []mount
 	apiPrefix   string
@@ -143,7 +148,7 @@ func New(opts Options) (*Gateway, error) {
 		if g.shared, err = access.NewShared(opts.Upstream, *opts.Shared, h.background, g.log); err != nil {
 			return nil, err
 		}
-		h.shared = g.shared
+		h.shared, g.audit = g.shared, opts.Audit
 		if h.access != nil {
 			h.access.Shared = g.shared
 		}

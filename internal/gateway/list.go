@@ -16,7 +16,7 @@ import (
 )
 
 // list answers a LIST (docs/kubernetes-watch.md, "LIST").
-func (h *reads) list(w http.ResponseWriter, r *http.Request, q *query, s store) error {
+func (h *reads) list(w *responseRecorder, r *http.Request, q *query, s store) error {
 	st, start, limit, err := h.listState(r, q, s)
 	if err != nil {
 		return err

@@ -240,7 +240,7 @@ func (h *reads) alone(ctx context.Context) bool {
 
 // get answers a GET of any version (RV 0) or one not older than N. A newest version is
 // only asked for if the API server cannot be.
-func (h *reads) get(w http.ResponseWriter, r *http.Request, q *query, s store) error {
+func (h *reads) get(w *responseRecorder, r *http.Request, q *query, s store) error {
 	read := s.notOlderThan
 	if _, live := s.(*live); live && isPlainGet(q.Read) {
 		read = s.latest
@@ -266,7 +266,7 @@ func (h *reads) get(w http.ResponseWriter, r *http.Request, q *query, s store) e
 }
 
 // write encodes an answer, and writes it with its headers.
-func (h *reads) write(w http.ResponseWriter, r *http.Request, q *query, s store, st *state, encode func(*wire.Encoder, wire.Form) (*wire.Body, error)) error {
+func (h *reads) write(w *responseRecorder, r *http.Request, q *query, s store, st *state, encode func(*wire.Encoder, wire.Form) (*wire.Body, error)) error {
 	enc, form := s.forms().encoderAt(st.at), q.Form
 	body, err := encode(enc, form.Form)
 	if err != nil {
@@ -277,6 +277,7 @@ func (h *reads) write(w http.ResponseWriter, r *http.Request, q *query, s store,
 			return s.decline(notAcceptable(r))
 		}
 	}
+	w.rv = st.rv
 	setHeaders(w.Header(), form, q)
 	httpstream.WriteBody(w, r, body, st.held)
 	return nil

@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/watchkeeper/watchkeeper/internal/access"
+	"github.com/watchkeeper/watchkeeper/internal/audit"
 	"github.com/watchkeeper/watchkeeper/internal/httpstream"
 	"github.com/watchkeeper/watchkeeper/internal/request"
 )
@@ -75,6 +76,9 @@ type responseRecorder struct {
 	// which then closes it.
 	permit    *access.Permit
 	permitted bool
+	// event is the audit event, nil for none, and rv that of the answer, 0 for none.
+	event *audit.Event
+	rv    uint64
 }
 
 // Unwrap serves http.ResponseController.
@@ -116,6 +120,7 @@ func (rec *responseRecorder) count(code int) {
 		return
 	}
 	rec.code = code
+	rec.event.Answered(rec.source, rec.rv)
 	rec.metrics.total.WithLabelValues(request.VerbOf(rec.request), rec.source, strconv.Itoa(code)).Inc()
 }
 

@@ -120,6 +120,7 @@ func (g *Gateway) route(rec *responseRecorder, r *http.Request) {
 	}
 	// The page's files are the same for everybody, and show the login.
 	if g.shared != nil && (m == nil || m.prefix != uiPrefix) {
+		defer rec.endAudit()
 		if r = g.authenticate(rec, r); r == nil {
 			return
 		}
@@ -184,6 +185,12 @@ func (g *Gateway) serveAPI(rec *responseRecorder, r *http.Request) {
 func (g *Gateway) serveInner(w http.ResponseWriter, r *http.Request) *metav1.Status {
 	r = r.WithContext(context.WithValue(r.Context(), innerKey{}, true))
 	rec := &responseRecorder{ResponseWriter: w, metrics: g.metrics, request: r, source: sourceFilter}
+	if caller := access.CallerOf(r.Context()); caller != nil {
+		defer rec.endAudit()
+		if r = g.beginAudit(rec, g.audit.IdentifyPart(rec, r), caller); r == nil {
+			return nil
+		}
+	}
 	if g.answer(rec, r); rec.stream != nil {
 		g.tracker.Serve(rec, rec.request, rec.stream)
 	}

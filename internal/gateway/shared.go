@@ -5,16 +5,22 @@ package gateway
 
 import (
 	"context"
+	"errors"
 	"net/http"
+	"strings"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 
 	"github.com/watchkeeper/watchkeeper/internal/access"
+	"github.com/watchkeeper/watchkeeper/internal/audit"
 	"github.com/watchkeeper/watchkeeper/internal/historyapi"
 	"github.com/watchkeeper/watchkeeper/internal/httpstream"
 	"github.com/watchkeeper/watchkeeper/internal/request"
 	"github.com/watchkeeper/watchkeeper/internal/status"
+	"github.com/watchkeeper/watchkeeper/internal/upstream"
 )
 
 // In shared mode every request has a caller, and is answered in one of three ways:
@@ -26,11 +32,16 @@ import (
 //
 // The gateway's identity never answers for a caller.
 
-// authenticate returns the request with its caller. It returns nil if it has answered the
-// request with an error.
+// authenticate returns the request with its caller, and begins its audit event. It returns
+// nil if it has answered the request with an error.
 func (g *Gateway) authenticate(rec *responseRecorder, r *http.Request) *http.Request {
+	r = g.audit.Identify(rec, r)
 	caller, err := g.shared.Authenticate(r)
 	if err != nil {
+		if g.audit != nil {
+			e, _ := g.audit.Unauthenticated(r, g.audited(r, nil))
+			rec.auditBy(e, r)
+		}
 		if r.ProtoMajor == 2 {
 			// As in the API server: a connection without credentials must not cost more than
 			// one of HTTP/1.1 (CVE-2023-44487).
@@ -41,7 +52,61 @@ func (g *Gateway) authenticate(rec *responseRecorder, r *http.Request) *http.Req
 	}
 	r = access.WithCaller(r, caller)
 	rec.request = r
+	return g.beginAudit(rec, r, caller)
+}
+
+// beginAudit begins the audit event of a request. It returns nil if it has answered the
+// request with an error.
+func (g *Gateway) beginAudit(rec *responseRecorder, r *http.Request, caller *access.Caller) *http.Request {
+	if g.audit == nil {
+		return r
+	}
+	e, err := g.audit.Begin(r, g.audited(r, caller), isBelow(r.URL.Path, multiwatchPath))
+	if err != nil {
+		status.Write(rec, r, status.Internal("the request cannot be recorded in the audit log: "+err.Error()))
+		return nil
+	}
+	rec.auditBy(e, r)
 	return r
+}
+
+// audited returns the attributes of a request for the audit policy. A read of the past has
+// those of the same read now.
+func (g *Gateway) audited(r *http.Request, caller *access.Caller) *authorizer.AttributesRecord {
+	if g.stripsPrefix() && isBelow(r.URL.Path, strings.TrimSuffix(g.apiPrefix, "/")) {
+		r = stripPrefix(r, g.apiPrefix)
+	}
+	if request.IsAt(r.URL.Path) {
+		if _, inner, _ := request.CutAt(r, time.Now()); inner != nil {
+			r = inner
+		}
+	}
+	var u user.Info
+	if caller != nil {
+		u = caller.User
+	}
+	a, err := access.AttributesFor(r, u)
+	if err != nil {
+		a = access.PathAttributes(u, r.URL.Path)
+	}
+	return a
+}
+
+// auditBy makes an audit event, which may be nil, follow the response.
+func (rec *responseRecorder) auditBy(e *audit.Event, r *http.Request) {
+	rec.event, rec.ResponseWriter = e, e.ResponseWriter(rec.ResponseWriter, r)
+}
+
+// endAudit ends the audit event of a request whose handler has ended. It has to be deferred
+// itself: recover works only there.
+func (rec *responseRecorder) endAudit() {
+	if v := recover(); v != nil {
+		rec.event.Panic(v)
+		panic(v)
+	}
+	if rec.stream == nil { // otherwise the watch ends it
+		rec.event.Complete()
+	}
 }
 
 // answerCaller answers a request of a caller for the API.
@@ -67,14 +132,17 @@ func (g *Gateway) answerCaller(rec *responseRecorder, r *http.Request, caller *a
 		g.passThrough(rec, r)
 		return
 	}
-	if v := g.shared.Decide(r.Context(), caller, a); !v.Allowed() {
+	v := g.shared.Decide(r.Context(), caller, a)
+	if !v.Allowed() {
 		if extension {
+			rec.decided(v)
 			status.Write(rec, r, v.Refusal(a))
 			return
 		}
 		g.passThrough(rec, r)
 		return
 	}
+	rec.decided(v)
 	if a.Verb == string(request.Watch) {
 		g.permit(rec, caller, a)
 		defer rec.release()
@@ -105,18 +173,33 @@ func (rec *responseRecorder) release() {
 func (rec *responseRecorder) bind(s *httpstream.Watch) {
 	if rec.permit != nil {
 		rec.permitted = true
-		s.Revoked, s.Owner = rec.permit.Ended(), permittedOwner{s.Owner, rec.permit}
+		s.Revoked, s.Owner = rec.permit.Ended(), permittedOwner{s.Owner, rec.permit, rec.event}
 	}
 }
 
-// A permittedOwner closes the permit of a watch when the watch ends.
+// decided records a decision of the API server in the audit event.
+func (rec *responseRecorder) decided(v access.Verdict) {
+	switch v.Decision {
+	case upstream.Allowed:
+		rec.event.Decided(authorizer.DecisionAllow, v.Reason, nil)
+	case upstream.Denied:
+		rec.event.Decided(authorizer.DecisionNoOpinion, v.Reason, nil)
+	default:
+		rec.event.Decided(authorizer.DecisionNoOpinion, "", errors.New(v.Reason))
+	}
+}
+
+// A permittedOwner closes the permit of a watch when the watch ends, and ends its audit
+// event.
 type permittedOwner struct {
 	httpstream.Owner
 	permit *access.Permit
+	event  *audit.Event
 }
 
 func (o permittedOwner) CloseWatch() {
 	o.permit.Close()
+	o.event.Complete()
 	o.Owner.CloseWatch()
 }
 

@@ -99,6 +99,7 @@ func (h *reads) watch(w *responseRecorder, r *http.Request, q *query, s store) e
 	}
 	stream.SetTimeout(watchTimeout(q))
 	start.owner.openWatch()
+	w.rv = start.rv
 	w.bind(stream)
 	setHeaders(w.Header(), q.Form, q)
 	if q.WebSocket {

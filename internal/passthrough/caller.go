@@ -7,11 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/client-go/transport"
 
 	"github.com/watchkeeper/watchkeeper/internal/access"
@@ -99,9 +97,8 @@ func (p *Handler) answerTokenless(w http.ResponseWriter, r *http.Request) bool {
 		return refuse(status.Forbidden(fmt.Sprintf("user %q is known by a client certificate, and can impersonate others only with a token", name)))
 	}
 	if p.Shared.Impersonator != nil {
-		if slices.Contains(caller.User.GetGroups(), user.SystemPrivilegedGroup) {
-			return refuse(status.Forbidden(fmt.Sprintf("user %q is in the group %s, which the gateway never impersonates: ask the API server itself, or use a token",
-				name, user.SystemPrivilegedGroup)))
+		if why := access.Impersonable(caller.User); why != "" {
+			return refuse(status.Forbidden(fmt.Sprintf("user %q %s, and is never impersonated by the gateway: ask the API server itself, or use a token", name, why)))
 		}
 		return false
 	}

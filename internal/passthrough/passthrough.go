@@ -24,6 +24,7 @@ import (
 
 	"github.com/watchkeeper/watchkeeper/informer/kube"
 	"github.com/watchkeeper/watchkeeper/internal/access"
+	"github.com/watchkeeper/watchkeeper/internal/audit"
 	"github.com/watchkeeper/watchkeeper/internal/request"
 	"github.com/watchkeeper/watchkeeper/internal/status"
 	"github.com/watchkeeper/watchkeeper/internal/upstream"
@@ -85,6 +86,9 @@ func New(opts Options) *Handler {
 			// Connection may name any header for removal; the caller's identity must
 			// not be removed (T8).
 			p.identify(in, out.Header)
+			if id := audit.ID(in.Context()); id != "" {
+				out.Header[audit.Header] = []string{id}
+			}
 			// The server fills in.Trailer once the body has been read, and the transport
 			// then sends its content: both need the same map.
 			out.Trailer = in.Trailer
@@ -194,6 +198,9 @@ func (p *Handler) fail(w http.ResponseWriter, r *http.Request, err error) {
 // finish prepares a response, and logs one that breaks off; ReverseProxy then aborts
 // the client's connection, so that the client does not take it for complete.
 func (p *Handler) finish(res *http.Response) error {
+	if audit.ID(res.Request.Context()) != "" {
+		res.Header.Del(audit.Header) // the answer has the same
+	}
 	x, _ := res.Request.Context().Value(exchangeKey{}).(*exchange)
 	if x.last != nil {
 		if !x.patience.Stop() {

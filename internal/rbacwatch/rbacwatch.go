@@ -23,6 +23,7 @@ import (
 	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apiserver/pkg/authentication/serviceaccount"
 
 	"github.com/watchkeeper/watchkeeper/informer/kube"
 	"github.com/watchkeeper/watchkeeper/informer/scan"
@@ -40,8 +41,12 @@ var (
 	pods                = kube.Resource{Version: "v1", Name: "pods"}
 )
 
-// retryInterval is the time between two attempts to watch a resource.
-const retryInterval = 10 * time.Second
+const (
+	// retryInterval is the time between two attempts to watch a resource.
+	retryInterval = 10 * time.Second
+	// podLinger is how long Pods are watched after the last token that is bound to one.
+	podLinger = 10 * time.Minute
+)
 
 // A Watcher gives hints.
 type Watcher struct {
@@ -57,6 +62,7 @@ type Watcher struct {
 // Run watches until ctx ends.
 func (w *Watcher) Run(ctx context.Context) {
 	always := func() bool { return true }
+	accounts := []rbacv1.Subject{{Kind: rbacv1.GroupKind, Name: serviceaccount.AllServiceAccountsGroup}}
 	var running sync.WaitGroup
 	for _, f := range []struct {
 		id      kube.Resource
@@ -68,16 +74,17 @@ func (w *Watcher) Run(ctx context.Context) {
 		{clusterRoles, w.clusterRole, always, access.Hint{}},
 		{roleBindings, w.roleBinding, always, access.Hint{}},
 		{clusterRoleBindings, w.clusterRoleBinding, always, access.Hint{}},
-		{serviceAccounts, w.serviceAccount, always, access.Hint{Credentials: true}},
-		{pods, w.pod, w.PodTokens, access.Hint{Credentials: true}},
+		{serviceAccounts, w.serviceAccount, always, access.Hint{Credentials: true, Subjects: accounts}},
+		{pods, w.pod, w.podTokens(), access.Hint{Credentials: true, PodUID: access.AnyPod}},
 	} {
 		running.Go(func() {
-			for again := false; ctx.Err() == nil; again = true {
+			for again := false; ctx.Err() == nil; {
 				if f.while() {
 					w.follow(ctx, f.id, f.on, f.while, func() {
 						if again {
 							w.Hint(f.missing)
 						}
+						again = true
 					})
 				}
 				select {
@@ -88,6 +95,18 @@ func (w *Watcher) Run(ctx context.Context) {
 		})
 	}
 	running.Wait()
+}
+
+// podTokens returns a function that reports whether there was a token bound to a Pod in
+// the last minutes. Pods are many, and are not watched anew for each short watch.
+func (w *Watcher) podTokens() func() bool {
+	var last time.Time
+	return func() bool {
+		if w.PodTokens() {
+			last = time.Now()
+		}
+		return time.Since(last) < podLinger
+	}
 }
 
 // follow calls on with the events of a resource until it is no longer watched or wanted.

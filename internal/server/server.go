@@ -21,6 +21,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"k8s.io/client-go/rest"
 
+	"github.com/watchkeeper/watchkeeper/internal/audit"
 	"github.com/watchkeeper/watchkeeper/internal/gateway"
 	"github.com/watchkeeper/watchkeeper/internal/httpstream"
 	"github.com/watchkeeper/watchkeeper/internal/recorder"
@@ -81,6 +82,9 @@ type Options struct {
 	// means 10 s.
 	ShutdownGrace time.Duration
 
+	// Audit configures the audit log of shared mode; the zero value disables it.
+	Audit audit.Options
+
 	// Record selects what is recorded, and where.
 	Record RecordOptions
 
@@ -137,6 +141,7 @@ type server struct {
 	gw           *gateway.Gateway
 	rec          *recorder.Recorder // nil if recording is disabled
 	main         *endpoint
+	audit        *audit.Auditor // nil if auditing is off
 	// certNames are the names of the self-signed certificate; nil for none.
 	certNames []string
 	admin     *endpoint // nil without one
@@ -181,6 +186,15 @@ func newServer(ctx context.Context, opts Options) (*server, error) {
 			return nil, err
 		}
 		s.impersonator = opts.Gateway.Shared.Impersonator
+	}
+	if opts.Gateway.Shared != nil {
+		if s.audit, err = audit.New(opts.Audit, s.log); err != nil {
+			return nil, err
+		}
+		if s.audit != nil {
+			registry.MustRegister(s.audit)
+		}
+		opts.Gateway.Audit = s.audit
 	}
 	gwOpts := opts.Gateway
 	gwOpts.Upstream, gwOpts.History, gwOpts.Logger, gwOpts.Registerer = s.up, s.rec, s.log, registry
@@ -287,6 +301,16 @@ func (s *server) run(ctx context.Context) error {
 	if s.certNames != nil {
 		leaf.Go(func() { renewSelfSigned(inner, s.opts.CertDir, s.certNames, renewInterval, s.log) })
 	}
+	// The audit log ends after the last request.
+	auditing, stopAudit := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopAudit()
+	if s.audit != nil {
+		recording.Go(func() {
+			if err := s.audit.Run(auditing); err != nil {
+				s.log.Error("the audit log was not closed", "err", err)
+			}
+		})
+	}
 	leaf.Go(func() {
 		if err := s.gw.Run(inner); err != nil {
 			failed <- err
@@ -315,6 +339,7 @@ func (s *server) run(ctx context.Context) error {
 	stop()
 	leaf.Wait()
 	stopRecording()
+	stopAudit()
 	recording.Wait()
 	if s.admin != nil {
 		s.admin.http.Close()
