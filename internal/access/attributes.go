@@ -5,6 +5,7 @@ package access
 
 import (
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 
@@ -29,7 +30,8 @@ func AttributesOf(r *http.Request, c *Caller) (*authorizer.AttributesRecord, err
 
 // AttributesFor is [AttributesOf] for any user; nil for none.
 func AttributesFor(r *http.Request, u user.Info) (*authorizer.AttributesRecord, error) {
-	info, err := infoOf.NewRequestInfo(r)
+	asked, fieldErr, labelErr := withSelectors(r)
+	info, err := infoOf.NewRequestInfo(asked)
 	if err != nil {
 		return nil, err
 	}
@@ -38,22 +40,49 @@ func AttributesFor(r *http.Request, u user.Info) (*authorizer.AttributesRecord, 
 		APIGroup: info.APIGroup, APIVersion: info.APIVersion, Resource: info.Resource, Subresource: info.Subresource,
 		Namespace: info.Namespace, Name: info.Name,
 	}
-	// What cannot be parsed does not narrow the question.
-	if info.FieldSelector != "" {
-		if selector, err := fields.ParseSelector(info.FieldSelector); err != nil {
-			a.FieldSelectorParsingErr = err
-		} else if all := selector.Requirements(); len(all) > 0 {
+	if selectsVerb(info.Verb) {
+		a.FieldSelectorParsingErr, a.LabelSelectorParsingErr = fieldErr, labelErr
+	}
+	if selector, err := fields.ParseSelector(info.FieldSelector); err == nil {
+		if all := selector.Requirements(); len(all) > 0 {
 			a.FieldSelectorRequirements = all
 		}
 	}
-	if info.LabelSelector != "" {
-		if selector, err := labels.Parse(info.LabelSelector); err != nil {
-			a.LabelSelectorParsingErr = err
-		} else if all, _ := selector.Requirements(); len(all) > 0 {
+	if selector, err := labels.Parse(info.LabelSelector); err == nil {
+		if all, _ := selector.Requirements(); len(all) > 0 {
 			a.LabelSelectorRequirements = all
 		}
 	}
 	return a, nil
+}
+
+func selectsVerb(verb string) bool {
+	return verb == "list" || verb == "watch" || verb == "deletecollection"
+}
+
+// withSelectors returns a request with the parts of the query that NewRequestInfo reads,
+// without selectors that cannot be parsed, which do not narrow the question. It would log
+// a query that it cannot read, with a token that a client has put there.
+func withSelectors(r *http.Request) (asked *http.Request, fieldErr, labelErr error) {
+	all, kept := r.URL.Query(), url.Values{}
+	if v := all["watch"]; len(v) > 0 {
+		kept["watch"] = v
+	}
+	if v := all["fieldSelector"]; len(v) > 0 {
+		if _, fieldErr = fields.ParseSelector(v[0]); fieldErr == nil {
+			kept["fieldSelector"] = v[:1]
+		}
+	}
+	if v := all["labelSelector"]; len(v) > 0 {
+		if _, labelErr = labels.Parse(v[0]); labelErr == nil {
+			kept["labelSelector"] = v[:1]
+		}
+	}
+	asked = r.WithContext(r.Context())
+	u := *r.URL
+	u.RawQuery = kept.Encode()
+	asked.URL = &u
+	return asked, fieldErr, labelErr
 }
 
 // Agrees reports whether the attributes are about the objects that the gateway would

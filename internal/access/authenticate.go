@@ -68,7 +68,7 @@ type Authenticator struct {
 // NewAuthenticator returns an authenticator, which has to be run. Tokens have to be for
 // one of the audiences, or for those of the API server if there are none. The results of
 // up to cacheSize tokens are cached for ten seconds.
-func NewAuthenticator(client kubernetes.Interface, audiences []string, cacheSize int, b *upstream.Background) (*Authenticator, error) {
+func NewAuthenticator(client kubernetes.Interface, audiences []string, cacheSize int, h *hints, b *upstream.Background) (*Authenticator, error) {
 	a := &Authenticator{}
 	var err error
 	follow := func(purpose, key string) *dynamiccertificates.ConfigMapCAController {
@@ -84,16 +84,16 @@ func NewAuthenticator(client kubernetes.Interface, audiences []string, cacheSize
 	a.proxyHeaders = headerrequest.NewRequestHeaderAuthRequestController(authenticationConfigMap, authenticationNamespace, client,
 		"requestheader-username-headers", "requestheader-uid-headers", "requestheader-group-headers",
 		"requestheader-extra-headers-prefix", "requestheader-allowed-names")
-	h := a.proxyHeaders
+	headers := a.proxyHeaders
 	a.certificates, _, err = authenticatorfactory.DelegatingAuthenticatorConfig{
 		ClientCertificateCAContentProvider: a.clientCA,
 		RequestHeaderConfig: &authenticatorfactory.RequestHeaderConfig{
 			CAContentProvider:   a.proxyCA,
-			UsernameHeaders:     headerrequest.StringSliceProviderFunc(h.UsernameHeaders),
-			UIDHeaders:          headerrequest.StringSliceProviderFunc(h.UIDHeaders),
-			GroupHeaders:        headerrequest.StringSliceProviderFunc(h.GroupHeaders),
-			ExtraHeaderPrefixes: headerrequest.StringSliceProviderFunc(h.ExtraHeaderPrefixes),
-			AllowedClientNames:  headerrequest.StringSliceProviderFunc(h.AllowedClientNames),
+			UsernameHeaders:     headerrequest.StringSliceProviderFunc(headers.UsernameHeaders),
+			UIDHeaders:          headerrequest.StringSliceProviderFunc(headers.UIDHeaders),
+			GroupHeaders:        headerrequest.StringSliceProviderFunc(headers.GroupHeaders),
+			ExtraHeaderPrefixes: headerrequest.StringSliceProviderFunc(headers.ExtraHeaderPrefixes),
+			AllowedClientNames:  headerrequest.StringSliceProviderFunc(headers.AllowedClientNames),
 		},
 	}.New()
 	if err != nil {
@@ -108,7 +108,7 @@ func NewAuthenticator(client kubernetes.Interface, audiences []string, cacheSize
 	if err != nil {
 		return nil, err
 	}
-	a.tokens = newTokens(review, audiences, cacheSize, b)
+	a.tokens = newTokens(review, audiences, cacheSize, h, b)
 	a.bearers = group.NewAuthenticatedGroupAdder(union.New(bearertoken.New(a.tokens), websocket.NewProtocolAuthenticator(a.tokens)))
 	return a, nil
 }

@@ -80,12 +80,13 @@ func NewAuthorizer(client kubernetes.Interface, cacheSize int, b *upstream.Backg
 // seconds.
 func (z *Authorizer) Decide(ctx context.Context, c *Caller, a *authorizer.AttributesRecord) Verdict {
 	q := question{c.userKey, questionKey(a)}
-	if known, ok := z.known.Get(q); ok {
-		if d := known.(decision); !z.hints.concern(d.hints, a) {
-			return d.verdict
-		}
+	if v, ok := z.cached(q, a); ok {
+		return v
 	}
 	verdict, err := z.inflight.Do(ctx, q.user+q.what, func(ctx context.Context) (Verdict, error) {
+		if v, ok := z.cached(q, a); ok { // asked meanwhile
+			return v, nil
+		}
 		before := z.hints.count()
 		v := z.ask(ctx, a)
 		if ttl := z.hints.ttl(a); v.Decision != upstream.Unknown && len(q.user)+len(q.what) < maxQuestion {
@@ -97,6 +98,16 @@ func (z *Authorizer) Decide(ctx context.Context, c *Caller, a *authorizer.Attrib
 		return Verdict{upstream.Unknown, upstream.Cause(err)}
 	}
 	return verdict
+}
+
+// cached returns the cached answer to a question.
+func (z *Authorizer) cached(q question, a *authorizer.AttributesRecord) (Verdict, bool) {
+	known, ok := z.known.Get(q)
+	if !ok {
+		return Verdict{}, false
+	}
+	d := known.(decision)
+	return d.verdict, !z.hints.concern(d.hints, a)
 }
 
 // ask asks the API server.

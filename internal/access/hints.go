@@ -77,7 +77,7 @@ func (h *Hint) concernsUser(u user.Info) bool {
 	})
 }
 
-// hints has the hints of the last ten seconds.
+// hints has the hints of the last ten seconds, at rights or at credentials.
 type hints struct {
 	recent atomic.Pointer[[]timedHint] // oldest first
 	given  atomic.Uint64               // the number of hints so far
@@ -112,7 +112,8 @@ func (h *hints) add(hint Hint) {
 		}
 	}
 	if len(kept) >= maxHints {
-		kept, hint = nil, Hint{} // everybody is concerned, which replaces the others
+		// Everybody is concerned, which replaces the others.
+		kept, hint = nil, Hint{Credentials: hint.Credentials}
 	}
 	number := h.given.Load() + 1
 	kept = append(kept, timedHint{hint, number, now})
@@ -122,6 +123,15 @@ func (h *hints) add(hint Hint) {
 
 // concern reports whether a hint after the first n ones concerns a question.
 func (h *hints) concern(n uint64, a authorizer.Attributes) bool {
+	return h.after(n, func(hint *Hint) bool { return hint.concerns(a) })
+}
+
+// concernCredential reports whether one after the first n concerns a credential of a user.
+func (h *hints) concernCredential(n uint64, u user.Info) bool {
+	return h.after(n, func(hint *Hint) bool { return hint.concernsCredential(u) })
+}
+
+func (h *hints) after(n uint64, concerns func(*Hint) bool) bool {
 	if h.given.Load() == n {
 		return false
 	}
@@ -129,7 +139,7 @@ func (h *hints) concern(n uint64, a authorizer.Attributes) bool {
 		if hint.number <= n {
 			break
 		}
-		if hint.concerns(a) {
+		if concerns(&hint.Hint) {
 			return true
 		}
 	}
@@ -139,13 +149,22 @@ func (h *hints) concern(n uint64, a authorizer.Attributes) bool {
 // until returns the end of the window of the last hint that concerns a question; the
 // zero time if that has ended.
 func (h *hints) until(a authorizer.Attributes) time.Time {
+	return h.window(func(hint *Hint) bool { return hint.concerns(a) })
+}
+
+// untilCredential is until for a credential of a user.
+func (h *hints) untilCredential(u user.Info) time.Time {
+	return h.window(func(hint *Hint) bool { return hint.concernsCredential(u) })
+}
+
+func (h *hints) window(concerns func(*Hint) bool) time.Time {
 	now := time.Now()
 	for _, hint := range slices.Backward(*h.recent.Load()) {
 		end := hint.at.Add(hintWindow)
 		if end.Before(now) {
 			break
 		}
-		if hint.concerns(a) {
+		if concerns(&hint.Hint) {
 			return end
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"context"
 	"log/slog"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -39,9 +40,11 @@ const (
 // end. Permits is safe for concurrent use.
 type Permits struct {
 	authorizer *Authorizer
-	log        *slog.Logger
-	wake       chan struct{} // has a value if a check may be due earlier
-	slots      chan struct{} // has a value for each running check
+	// credentials are the hints at credentials.
+	credentials *hints
+	log         *slog.Logger
+	wake        chan struct{} // has a value if a check may be due earlier
+	slots       chan struct{} // has a value for each running check
 
 	mu    sync.Mutex // guards the fields below, and those of rights and permits
 	known map[any]*right
@@ -71,8 +74,8 @@ type Permit struct {
 }
 
 // NewPermits returns permits, whose checks have to be run.
-func NewPermits(z *Authorizer, log *slog.Logger) *Permits {
-	return &Permits{authorizer: z, log: log, wake: make(chan struct{}, 1), slots: make(chan struct{}, maxChecks), known: map[any]*right{}}
+func NewPermits(z *Authorizer, credentials *hints, log *slog.Logger) *Permits {
+	return &Permits{authorizer: z, credentials: credentials, log: log, wake: make(chan struct{}, 1), slots: make(chan struct{}, maxChecks), known: map[any]*right{}}
 }
 
 // Open returns a permit for a watch of a caller that was allowed just now. Close it at the
@@ -118,9 +121,11 @@ func (p *Permits) joinLocked(permit *Permit, key any, create func() *right, now 
 	if r == nil {
 		r = create()
 		r.permits, r.allowed = map[*Permit]struct{}{}, now
+		// What was decided soon after a hint may have been decided without the change.
 		if r.attributes != nil {
-			// What was decided soon after a hint may have been decided without the change.
 			r.hinted = p.authorizer.hints.until(r.attributes)
+		} else {
+			r.hinted = p.credentials.untilCredential(r.user)
 		}
 		r.next = r.after(now)
 		p.known[key] = r
@@ -181,7 +186,11 @@ func (t *Permit) leaveLocked() {
 // Hint notes that rights may have changed: what they concern is checked at once, and
 // again for ten seconds.
 func (p *Permits) Hint(h Hint) {
-	p.authorizer.hints.add(h)
+	if h.Credentials {
+		p.credentials.add(h)
+	} else {
+		p.authorizer.hints.add(h)
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := time.Now()
@@ -224,7 +233,7 @@ func (p *Permits) Run(ctx context.Context) {
 	var checks sync.WaitGroup
 	defer checks.Wait()
 	for {
-		due, next := p.due(time.Now())
+		due, next := p.due(time.Now(), maxRound)
 		for _, key := range due {
 			select {
 			case p.slots <- struct{}{}:
@@ -251,26 +260,53 @@ func (p *Permits) Run(ctx context.Context) {
 	}
 }
 
+// maxRound bounds the checks of one round, which are spread over the users: a user with
+// thousands of rights does not delay the others.
+const maxRound = 4 * maxChecks
+
 // minScan and maxScan bound the time between two searches for rights that are due.
 const (
 	minScan = 50 * time.Millisecond
 	maxScan = time.Second
 )
 
-// due returns the keys of the rights to check now, and how long to wait for others.
-func (p *Permits) due(now time.Time) (keys []any, wait time.Duration) {
+// due returns up to most keys of rights to check now, and how long to wait for others.
+func (p *Permits) due(now time.Time, most int) (keys []any, wait time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	type dueKey struct {
+		key  any
+		next time.Time
+	}
+	byUser := map[string][]dueKey{}
+	n := 0
 	wait = maxScan
 	for key, r := range p.known {
 		switch left := r.next.Sub(now); {
 		case r.checking:
 		case left <= 0:
-			r.checking = true
-			keys = append(keys, key)
+			name := r.user.GetName()
+			byUser[name] = append(byUser[name], dueKey{key, r.next})
+			n++
 		default:
 			wait = min(wait, left)
 		}
+	}
+	if n > most {
+		wait = 0
+		for _, all := range byUser {
+			slices.SortFunc(all, func(a, b dueKey) int { return a.next.Compare(b.next) })
+		}
+	}
+	for i := 0; len(keys) < min(n, most); i++ {
+		for _, all := range byUser {
+			if i < len(all) && len(keys) < most {
+				keys = append(keys, all[i].key)
+			}
+		}
+	}
+	for _, key := range keys {
+		p.known[key].checking = true
 	}
 	return keys, max(wait, minScan)
 }

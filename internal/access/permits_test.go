@@ -96,7 +96,7 @@ func watchPods(c *Caller, namespace string) *authorizer.AttributesRecord {
 // runPermits runs permits until the test ends.
 func runPermits(t *testing.T, z *Authorizer) *Permits {
 	t.Helper()
-	p := NewPermits(z, slog.New(slog.DiscardHandler))
+	p := NewPermits(z, newHints(), slog.New(slog.DiscardHandler))
 	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup
 	running.Go(func() { p.Run(ctx) })

@@ -60,14 +60,15 @@ func NewShared(up *upstream.Server, opts SharedOptions, b *upstream.Background, 
 	if err != nil {
 		return nil, fmt.Errorf("client for reviews: %w", err)
 	}
+	credentials := newHints()
 	s := &Shared{Impersonator: opts.Impersonator, up: up, log: log}
-	if s.Authenticator, err = NewAuthenticator(client, opts.Audiences, opts.Tokens, b); err != nil {
+	if s.Authenticator, err = NewAuthenticator(client, opts.Audiences, opts.Tokens, credentials, b); err != nil {
 		return nil, fmt.Errorf("authentication: %w", err)
 	}
 	if s.Authorizer, err = NewAuthorizer(client, opts.Decisions, b); err != nil {
 		return nil, fmt.Errorf("authorization: %w", err)
 	}
-	s.Permits = NewPermits(s.Authorizer, log)
+	s.Permits = NewPermits(s.Authorizer, credentials, log)
 	return s, nil
 }
 

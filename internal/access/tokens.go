@@ -40,6 +40,7 @@ type tokens struct {
 	audiences authenticator.Audiences
 	inflight  *upstream.Inflight[*reviewedToken]
 	known     *cache.LRUExpireCache // tokenID to *reviewedToken
+	hints     *hints
 }
 
 // A reviewedToken is the result of a review. If the token was refused, resp is nil.
@@ -47,13 +48,14 @@ type reviewedToken struct {
 	resp    *authenticator.Response
 	refusal error
 	caller  atomic.Pointer[Caller] // of resp; nil until the first request ends
+	hints   uint64                 // that came before the review
 }
 
-func newTokens(review authenticator.Token, audiences authenticator.Audiences, size int, b *upstream.Background) *tokens {
+func newTokens(review authenticator.Token, audiences authenticator.Audiences, size int, h *hints, b *upstream.Background) *tokens {
 	return &tokens{
 		review: review, audiences: audiences,
 		inflight: upstream.NewInflight[*reviewedToken](b, callTimeout),
-		known:    cache.NewLRUExpireCache(size),
+		known:    cache.NewLRUExpireCache(size), hints: h,
 	}
 }
 
@@ -63,7 +65,11 @@ func (t *tokens) cached(id tokenID) *reviewedToken {
 	if !ok {
 		return nil
 	}
-	return known.(*reviewedToken)
+	r := known.(*reviewedToken)
+	if r.resp != nil && t.hints.concernCredential(r.hints, r.resp.User) {
+		return nil
+	}
+	return r
 }
 
 // forget makes the next request with a token ask the API server.
@@ -86,11 +92,19 @@ func (t *tokens) AuthenticateToken(ctx context.Context, token string) (*authenti
 	result := t.cached(id)
 	if result == nil {
 		var err error
-		result, err = t.inflight.Do(ctx, string(id[:]), func(ctx context.Context) (*reviewedToken, error) { return t.ask(ctx, token) })
+		result, err = t.inflight.Do(ctx, string(id[:]), func(ctx context.Context) (*reviewedToken, error) {
+			if known := t.cached(id); known != nil { // reviewed meanwhile
+				return known, nil
+			}
+			result, err := t.ask(ctx, token)
+			if err == nil {
+				t.known.Add(id, result, t.ttl(result))
+			}
+			return result, err
+		})
 		if err != nil {
 			return nil, false, err
 		}
-		t.known.Add(id, result, tokenTTL)
 	}
 	if result.resp == nil {
 		return nil, false, result.refusal
@@ -99,15 +113,24 @@ func (t *tokens) AuthenticateToken(ctx context.Context, token string) (*authenti
 	return result.resp, true, nil
 }
 
+// ttl returns how long a result of now is used.
+func (t *tokens) ttl(r *reviewedToken) time.Duration {
+	if r.resp != nil && !t.hints.untilCredential(r.resp.User).IsZero() {
+		return hintedTTL
+	}
+	return tokenTTL
+}
+
 // ask reviews a token. The error means that the API server gave no answer.
 func (t *tokens) ask(ctx context.Context, token string) (*reviewedToken, error) {
+	before := t.hints.count()
 	if len(t.audiences) > 0 {
 		ctx = authenticator.WithAudiences(ctx, t.audiences)
 	}
 	resp, ok, err := t.review.AuthenticateToken(ctx, token)
 	switch {
 	case ok:
-		return &reviewedToken{resp: resp}, nil
+		return &reviewedToken{resp: resp, hints: before}, nil
 	case err != nil && isUnavailable(err):
 		return nil, err
 	}

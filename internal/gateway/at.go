@@ -6,7 +6,6 @@ package gateway
 import (
 	"context"
 	"net/http"
-	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -37,7 +36,7 @@ func (g *Gateway) answerAt(rec *responseRecorder, r *http.Request) {
 		status.Write(rec, inner, noImpersonation())
 		return
 	}
-	if refusal := g.requirePast(inner.Context(), strings.TrimSuffix(request.AtPrefix, "/")); refusal != nil {
+	if refusal := g.reads.requirePast(inner.Context(), pastPath); refusal != nil {
 		status.Write(rec, inner, refusal)
 		return
 	}
@@ -63,7 +62,7 @@ func (g *Gateway) answerAt(rec *responseRecorder, r *http.Request) {
 		}
 		if caller != nil && request.IsWatch(inner) {
 			if a, err := access.AttributesOf(inner, caller); err == nil {
-				g.permit(rec, caller, a, access.PathAttributes(caller.User, strings.TrimSuffix(request.AtPrefix, "/")))
+				g.permit(rec, caller, a, access.PathAttributes(caller.User, pastPath))
 				defer rec.release()
 			}
 		}

@@ -53,7 +53,11 @@ func (h *reads) openLive(r *http.Request, read *request.Read, res *watchcache.Re
 	if read.Namespace != "" && !res.Info.Namespaced || read.Name != "" && read.Namespace == "" && res.Info.Namespaced {
 		return nil, nil, errDeclined // the API server answers with an error
 	}
-	st := res.StateFor(ctx, read.Verb)
+	verb := read.Verb
+	if h.alone(ctx) {
+		verb = request.List // wait for the first list
+	}
+	st := res.StateFor(ctx, verb)
 	if st.Trust == watchcache.Suspect && resumes(read) {
 		st = res.WaitTrust(ctx)
 	}
@@ -197,6 +201,9 @@ func (s *live) exactly(ctx context.Context, q *query, rv uint64, limit int64) (s
 		return state{}, errDeclined // the API server has the RV, or explains the error
 	}
 	expired := &decline{status: status.Expired(status.TooOld(rv, s.view.Start))}
+	if s.h.requirePast(ctx, pastPath) != nil {
+		return state{}, expired // as by the API server
+	}
 	stream, _ := s.h.past.Holding(ctx, q.Resource, s.res.Timeline, s.view, rv)
 	if stream == nil {
 		return state{}, expired
@@ -302,6 +309,15 @@ const otherHistory = "the API server has another history since this resourceVers
 // resume makes a watch begin in the history: for an RV that the timeline has
 // compacted, or a replay.
 func (s *live) resume(ctx context.Context, q *query, v *timeline.View, start *watchStart) error {
+	if refusal := s.h.requirePast(ctx, pastPath); refusal != nil {
+		if q.Speed > 0 {
+			return &status.Error{Status: refusal}
+		}
+		if s.projection {
+			return &decline{status: status.Expired(status.TooOld(start.rv, v.Start))}
+		}
+		return &decline{short: true} // the API server says that it is too old
+	}
 	source, err := s.h.past.Resume(ctx, q.Resource, s.res.Timeline, v, q.RV, q.Interest())
 	switch gone, inGap := errors.AsType[status.ExpiredError](err); {
 	case inGap && !s.projection:

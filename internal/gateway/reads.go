@@ -122,6 +122,10 @@ func (h *reads) serve(w *responseRecorder, r *http.Request) *decline {
 		return errDeclined
 	}
 	if read.Fields == nil && read.Speed == 0 && !read.Times {
+		if declined.status != nil && h.alone(r.Context()) {
+			status.Write(w, r, declined.status) // the API server cannot answer this caller
+			return nil
+		}
 		return declined
 	}
 	// The API server knows neither projections nor replays nor times.

@@ -112,6 +112,9 @@ func (rec *responseRecorder) endAudit() {
 // answerCaller answers a request of a caller for the API.
 func (g *Gateway) answerCaller(rec *responseRecorder, r *http.Request, caller *access.Caller) {
 	plain := request.WithoutCredentials(r)
+	if !g.shared.Forwards(caller) {
+		plain = withoutTimeout(plain)
+	}
 	read, err := request.Parse(plain)
 	extension := request.IsExtension(r) || isInner(r)
 	switch {
@@ -148,6 +151,21 @@ func (g *Gateway) answerCaller(rec *responseRecorder, r *http.Request, caller *a
 		defer rec.release()
 	}
 	g.answerRead(rec, plain, r)
+}
+
+// withoutTimeout returns a request without the parameter timeout of kubectl's
+// --request-timeout, which the cache leaves to the API server.
+func withoutTimeout(r *http.Request) *http.Request {
+	query := r.URL.Query()
+	if !query.Has("timeout") {
+		return r
+	}
+	query.Del("timeout")
+	r = r.WithContext(r.Context())
+	u := *r.URL
+	u.RawQuery = query.Encode()
+	r.URL = &u
+	return r
 }
 
 // isPlainGet reports whether a read is a GET of the newest version, which the cache does
@@ -205,13 +223,16 @@ func (o permittedOwner) CloseWatch() {
 
 // requirePast returns why a caller may not read the past at a path, /at or the history
 // API; nil if it may. What it may read there is decided for each resource.
-func (g *Gateway) requirePast(ctx context.Context, path string) *metav1.Status {
+func (h *reads) requirePast(ctx context.Context, path string) *metav1.Status {
 	caller := access.CallerOf(ctx)
 	if caller == nil {
 		return nil
 	}
-	return g.shared.Require(ctx, caller, access.PathAttributes(caller.User, path))
+	return h.shared.Require(ctx, caller, access.PathAttributes(caller.User, path))
 }
+
+// pastPath is the nonResourceURL that callers need to read the past.
+const pastPath = "/at"
 
 // checkPath is checkAPI for a path that the gateway reads for a request. It includes what
 // only the gateway's identity could read for a caller without a token.
@@ -238,7 +259,7 @@ func (g *Gateway) serveExtension(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		if isBelow(r.URL.Path, historyapi.Path) {
-			if refusal := g.requirePast(r.Context(), historyapi.Path); refusal != nil {
+			if refusal := g.reads.requirePast(r.Context(), historyapi.Path); refusal != nil {
 				status.Write(w, r, refusal)
 				return
 			}
