@@ -25,7 +25,7 @@ var layers = [][]string{
 	{"internal/cli"},
 	{"internal/server"},
 	{"internal/gateway"},
-	{"internal/historyapi", "internal/multiwatch", "internal/passthrough", "internal/rbacwatch", "internal/recorder"},
+	{"internal/accessapi", "internal/historyapi", "internal/multiwatch", "internal/passthrough", "internal/rbacwatch", "internal/recorder"},
 	{"internal/watchcache"},
 	{"internal/access", "internal/audit", "internal/past", "internal/httpstream", "internal/selfreview"},
 	{"internal/upstream"},

@@ -4,13 +4,17 @@
 package gateway
 
 import (
+	"context"
 	"net/http"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/internal/accessapi"
 	"github.com/watchkeeper/watchkeeper/internal/api"
 	"github.com/watchkeeper/watchkeeper/internal/historyapi"
+	"github.com/watchkeeper/watchkeeper/internal/request"
 	"github.com/watchkeeper/watchkeeper/internal/status"
 )
 
@@ -26,6 +30,7 @@ const (
 type extensions struct {
 	multiwatch http.Handler
 	history    http.Handler
+	access     http.Handler
 }
 
 func (e *extensions) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -34,6 +39,8 @@ func (e *extensions) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		e.multiwatch.ServeHTTP(w, r)
 	case isBelow(path, historyapi.Path):
 		e.history.ServeHTTP(w, r)
+	case path == accessapi.Path:
+		e.access.ServeHTTP(w, r)
 	case path == openAPIPath:
 		serveOpenAPI(w, r)
 	default:
@@ -54,4 +61,44 @@ func serveOpenAPI(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-cache")
 	w.Write(api.OpenAPI) //nolint:errcheck // the client is gone
+}
+
+var namespaces = kube.Resource{Version: "v1", Name: "namespaces"}
+
+// newAccessAPI returns the handler of the access API. The API server decides about the
+// caller of each request.
+func (g *Gateway) newAccessAPI() *accessapi.Handler {
+	h := g.reads
+	return &accessapi.Handler{
+		Reviewer: accessapi.NewSelfReviews(h.up, h.background), Namespaces: h.namespaces, Lookup: h.discovery.Lookup, Filter: g.checkAPI,
+	}
+}
+
+// namespaces returns the names of all namespaces from the cache, in its order. It proves
+// no freshness: a client that asks again every half minute needs none.
+func (h *reads) namespaces(ctx context.Context) ([]string, error) {
+	if res := h.cache.Acquire(ctx, namespaces); res != nil {
+		defer res.Release()
+		state := res.StateFor(ctx, request.List)
+		// The list proves only that the gateway was allowed to list when it was made (T8).
+		if state.Readable && res.Access.Allows(ctx, request.List) {
+			names := make([]string, 0, state.View.Len())
+			for o := range state.View.All("", "") {
+				names = append(names, o.Key.Name())
+			}
+			return names, nil
+		}
+		if state.Readable {
+			return nil, mayNotListNamespaces("")
+		}
+	}
+	if refusal := h.cache.Refused(namespaces); refusal != nil {
+		return nil, mayNotListNamespaces(": " + refusal.Message)
+	}
+	return nil, &status.Error{Status: status.Unavailable("the gateway has no list of the namespaces now: try again", true)}
+}
+
+func mayNotListNamespaces(why string) error {
+	return &status.Error{Status: status.Unavailable(
+		"in which namespaces the caller may read is not known, since the gateway may not list and watch namespaces"+why, false)}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/getkin/kin-openapi/routers"
 	"github.com/getkin/kin-openapi/routers/legacy"
 
+	"github.com/watchkeeper/watchkeeper/internal/accessapi"
 	"github.com/watchkeeper/watchkeeper/internal/api"
 	"github.com/watchkeeper/watchkeeper/internal/fakeapi"
 	"github.com/watchkeeper/watchkeeper/internal/gateway"
@@ -85,6 +86,9 @@ func TestOpenAPI(t *testing.T) {
 	const pods, deployments = "/api/v1/namespaces/default/pods", "/apis/apps/v1/namespaces/default/deployments"
 	for _, path := range []string{
 		"/openapi.json",
+		"/access?resource=pods",
+		"/access?resource=pods&verb=watch&version=v1",
+		"/access?resource=deployments&group=apps",
 		"/history",
 		"/history/counts?from=1h&to=now&bin=1m&resource=pods&resource=nodes&pretty=1",
 		"/history/changes?from=2h&limit=5&noise=show&objects=true&resource=deployments.apps",
@@ -167,6 +171,13 @@ func (d *described) check(t *testing.T, path string, res *http.Response, body st
 
 // complete checks that all paths and parameters are described.
 func (d *described) complete(t *testing.T) {
+	var got []string
+	for _, p := range d.doc.Paths.Find(accessapi.Path).Get.Parameters {
+		got = append(got, p.Value.Name)
+	}
+	if !slices.Equal(got, accessapi.Parameters()) {
+		t.Errorf("%s has the parameters %q, and %q are described", accessapi.Path, accessapi.Parameters(), got)
+	}
 	for name, parameters := range historyapi.Parameters() {
 		found := 0
 		for path, item := range d.doc.Paths.Map() {

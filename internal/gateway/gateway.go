@@ -178,6 +178,7 @@ func New(opts Options) (*Gateway, error) {
 	g.extensions = &extensions{
 		multiwatch: &multiwatch.Handler{Answer: g.serveInner, Upstream: h.upstreamState, Logger: g.log},
 		history:    history,
+		access:     g.newAccessAPI(),
 	}
 	if err := g.mount(opts.WWW, dirPath(cmp.Or(opts.WWWPrefix, defaultWWWPrefix))); err != nil {
 		return nil, err
