@@ -27,6 +27,17 @@ test('a report without a time of the last contact', () => {
   assert.deepEqual(lost(['stale', 30, NaN]), [30]);
 });
 
+test('credentials that are not accepted any more end the contact, and missing rights do not', () => {
+  let contact = after({ phase: 'connecting', last: 0, lost: 0 }, { phase: 'live', text: '', since: 10 }, 10);
+  assert.equal(after(contact, { phase: 'denied', text: 'Forbidden', since: 20 }, 20).lost, 0);
+  contact = after(contact, { phase: 'denied', text: 'Unauthorized', since: 20, code: 401 }, 20);
+  assert.equal(contact.lost, 20);
+  contact = after(contact, { phase: 'denied', text: 'Unauthorized', since: 30, code: 401 }, 30);
+  assert.equal(contact.lost, 20);
+  assert.equal(after(contact, { phase: 'live', text: '', since: 40 }, 40).lost, 0);
+  assert.equal(after({ phase: 'connecting', last: 0, lost: 0 }, { phase: 'denied', text: 'Unauthorized', since: 5, code: 401 }, 5).lost, 0, 'before the first login there is nothing to lose');
+});
+
 test('return from the past without contact', () => {
   assert.deepEqual(lost(['live', 12], ['past', 20], ['connecting', 90], ['connecting', 91, 91, 'refused'], ['catching up', 95], ['live', 96]), [0, 0, 0, 20, 20, 0]);
   assert.deepEqual(lost(['live', 12], ['stale', 30, 25], ['past', 40], ['connecting', 91, 91, 'refused']), [0, 25, 0, 25]);

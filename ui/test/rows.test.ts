@@ -205,6 +205,7 @@ test('a Pod that is not scheduled is listed after 10 s, other pending ones after
   assert.deepEqual([listed(1009), listed(1010), listed(1060)], [[], ['big'], ['big', 'held', 'starting']]);
   assert.equal(healthyWords(f.cluster), 'None of 1 Node and 4 Pods needs attention yet; 3 Pods are starting or ending. Workloads without Pods are not checked.');
   assert.equal(healthyWords(filled(2, 3).cluster), 'All healthy: 2 Nodes and 6 Pods. Workloads without Pods are not checked.');
+  assert.equal(healthyWords(filled(2, 3).cluster, { nodes: 'forbidden', namespaces: ['shop'] }), 'All healthy: 6 Pods in 1 namespace. Nodes, and workloads without Pods, are not checked.');
 });
 
 test('since when a Pod fails comes from the history, also after its eviction', () => {
@@ -222,4 +223,21 @@ test('a workload whose only Pod keeps crashing is not well', async () => {
   assert.deepEqual(['Deployment/api', 'ReplicaSet/api-5d9', 'Deployment/web', 'StatefulSet/api'].map((of) => failingPods(f.cluster, ...(of.split('/') as [string, string]).toSpliced(1, 0, 'shop') as [string, string, string])), [1, 1, 0, 0]);
   assert.deepEqual(replicaWords(1, 1, 1, false), { words: '1 of 1 ready, 1 failing', state: 'failing' });
   assert.deepEqual(replicaWords(1, 1, 0, false), { words: '1 of 1 ready', state: 'ready' });
+});
+
+test('Pods of namespaces that may not be read any more are deleted, and Nodes whose states are not known', () => {
+  const f = filled(1, 2);
+  f.set(podOf('api', { namespace: 'shop-2' }));
+  f.apply();
+  f.rows.retain((namespace) => namespace === 'shop-2', f.now);
+  assert.equal(f.apply().gone.length, 2, 'shop-2 is not shop');
+  assert.deepEqual([f.row('web-0-0'), f.cluster.pods], [-1, 1]);
+  // The Pods are listed again, and the Nodes are not.
+  f.rows.restate(false);
+  f.rows.settle(f.now);
+  f.apply();
+  assert.deepEqual([f.cluster.pods, f.cluster.nodes.size], [0, 1]);
+  f.rows.deleteNodes();
+  f.apply();
+  assert.equal(f.cluster.nodes.size, 0);
 });

@@ -3,6 +3,8 @@
 
 /** The addresses of the API, and requests for whole objects. */
 
+import { authorization, refusals } from './token';
+
 const page = new URL('.', location.href);
 let config = { api: '../', extension: '../watchkeeper/v1/' };
 
@@ -30,10 +32,12 @@ export class ApiError extends Error {
 /** The URL of an API path, below /at if a moment of the past is given. */
 export const apiURL = (path: string, at = ''): string => new URL(at ? `at/${at}/${path.replace(/^\//, '')}` : path.replace(/^\//, ''), root()).href;
 
-/** Requests a URL. Of a request without an answer, the browser says only that it failed. */
-export async function request(url: string | URL, init?: RequestInit): Promise<Response> {
+/** Requests a URL with the reader's token, if there is one. Of a request without an answer, the browser says only that it failed. */
+export async function request(url: string | URL, init?: Omit<RequestInit, 'headers'> & { headers?: Record<string, string> }): Promise<Response> {
   try {
-    return await fetch(url, init);
+    const response = await fetch(url, { ...init, headers: { ...init?.headers, ...authorization() } });
+    if (response.status === 401) refusals.value++;
+    return response;
   } catch (error) {
     throw error instanceof TypeError ? new Error('The gateway does not answer.') : error;
   }

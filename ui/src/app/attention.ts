@@ -5,6 +5,7 @@
 
 import { stateName } from '../board/palette';
 import type { Cluster } from '../data/cluster';
+import type { Scope } from '../data/protocol';
 import { count } from '../data/quantity';
 import { seconds, State, type StateName } from '../data/state';
 import type { Failing } from './failing';
@@ -86,12 +87,13 @@ const patience = (cluster: Cluster, row: number): number =>
   cluster.strings[cluster.text[row]] === 'Pending' && !cluster.nodeName(row) ? minUnscheduledAge : minAge;
 
 /** Says that the list is empty, and of what. Pods that were not listed because they are new count as not yet ready. */
-export function healthyWords(cluster: Cluster): string {
+export function healthyWords(cluster: Cluster, { nodes, namespaces }: Pick<Scope, 'nodes' | 'namespaces'> = { nodes: '', namespaces: null }): string {
   const counts = cluster.shownCounts();
   const late = counts[State.unready] + counts[State.pending] + counts[State.terminating];
-  const of = `${count(cluster.nodes.size, 'Node')} and ${count(cluster.pods, 'Pod')}`;
+  const pods = `${count(cluster.pods, 'Pod')}${namespaces ? ` in ${count(namespaces.length, 'namespace')}` : ''}`;
+  const of = nodes ? pods : `${count(cluster.nodes.size, 'Node')} and ${pods}`;
   const words = late ? `None of ${of} needs attention yet; ${late === 1 ? '1 Pod is' : `${late} Pods are`} starting or ending.` : `All healthy: ${of}.`;
-  return `${words} Workloads without Pods are not checked.`;
+  return `${words} ${nodes ? 'Nodes, and workloads without Pods, are' : 'Workloads without Pods are'} not checked.`;
 }
 
 /** Since when the first Pod of an entry fails, in seconds since 1970: `ask` returns what the history knows of a row, if it does. */

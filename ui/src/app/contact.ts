@@ -17,7 +17,7 @@ export interface Contact {
 }
 
 /** The contact after a report of the worker at a time. */
-export function after(before: Contact, { phase, text, since }: Status, now: number): Contact {
+export function after(before: Contact, { phase, text, since, code }: Status, now: number): Contact {
   const live = phase === 'live';
   const last = phase === 'stale' && since > 0 ? since : live || before.phase === 'live' ? now : before.last;
   switch (phase) {
@@ -26,6 +26,9 @@ export function after(before: Contact, { phase, text, since }: Status, now: numb
     case 'connecting':
       // With a text, a request has failed; without one, it was only just sent.
       return { phase, last, lost: before.lost || (text ? last || since : 0) };
+    case 'denied':
+      // Without credentials that are accepted, the board shows what was known before.
+      return { phase, last, lost: code === 401 ? before.lost || last : 0 };
     case 'catching up':
       // The list has begun, and the board still shows what was known before.
       return { phase, last, lost: before.lost };

@@ -32,6 +32,12 @@ interface PodCondition {
   message?: string;
 }
 
+/** Discards the answers: they were for another reader. */
+export function forgetFailing(): void {
+  asked.clear();
+  known.value = new Map();
+}
+
 /** Requests it for the Pod at an API path, at a moment as /at takes it, or now if that is empty. */
 export async function loadFailing(path: string, at: string, signal?: AbortSignal): Promise<Failing> {
   const response = await request(new URL(`history/failing${path}${at ? `?at=${encodeURIComponent(at)}` : ''}`, extension()), { signal });

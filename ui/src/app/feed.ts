@@ -6,7 +6,9 @@
 import { effect } from '@preact/signals';
 import type { Batch, Message, Request } from '../data/protocol';
 import { extension, root } from './api';
-import { mode, status } from './state';
+import { session } from './login';
+import { mode, scope, status } from './state';
+import { bearer } from './token';
 
 export class Feed {
   #waiting: Batch[] = [];
@@ -16,6 +18,7 @@ export class Feed {
   constructor(readonly worker: Worker) {
     worker.onmessage = ({ data }: MessageEvent<Message>) => {
       if (data.kind === 'status') status.value = data.status;
+      else if (data.kind === 'scope') scope.value = data.scope;
       else {
         this.#waiting.push(data);
         this.wake();
@@ -24,6 +27,10 @@ export class Feed {
     const wake = (): void => this.#send({ kind: 'wake' });
     window.addEventListener('online', wake);
     document.addEventListener('visibilitychange', () => document.hidden || wake());
+    effect(() => {
+      const { number, fresh } = session.value;
+      if (number) this.#send({ kind: 'token', token: bearer(), fresh });
+    });
     effect(() => this.#send({ kind: 'open', root: root().href, extension: extension().href, at: mode.value?.at ?? '', speed: mode.value?.speed ?? 0 }));
   }
 

@@ -7,7 +7,7 @@ import { computed, signal } from '@preact/signals';
 import { NODE_ORDERS, type NodeOrder, type PodOrder } from '../board/order';
 import { DARK, LIGHT } from '../board/palette';
 import { Cluster } from '../data/cluster';
-import type { Status } from '../data/protocol';
+import type { Scope, Status } from '../data/protocol';
 import { ageOf, parseMoment, parseTime } from '../time/moment';
 
 export const cluster = new Cluster();
@@ -16,6 +16,8 @@ export const cluster = new Cluster();
 export const refresh = signal(0);
 /** The worker's connection. */
 export const status = signal<Status>({ phase: 'connecting', text: '', since: Date.now() });
+/** What the reader may see of the cluster. */
+export const scope = signal<Scope>({ namespaces: null, omitted: 0, incomplete: false, nodes: '' });
 /** When the last change was received, in milliseconds since 1970. */
 export const received = signal(0);
 

@@ -1,10 +1,16 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-/** The live state: two informers, for Nodes and Pods, on one connection, whose events become rows. */
+/**
+ * The live state: informers for Nodes and Pods, whose events become rows. A reader who
+ * may not list Pods in all namespaces gets one informer for each namespace in which the
+ * gateway says that they may; the gateway is asked again every half minute, and when a
+ * watch is refused.
+ */
 
-import { connect, type Connection, type InformerEvent, type State } from '@watchkeeper/informer';
-import type { NodeRow, Status } from './protocol';
+import { connect, StatusError, type Connection, type Informer, type InformerEvent, type State } from '@watchkeeper/informer';
+import { askAccess, authorization, maxNamespaces, Refused, type Access } from './access';
+import type { NodeRow, Scope, Status } from './protocol';
 import { NODE_FIELDS, nodeRow, podRow, type Node } from './objects';
 import type { PodRow, Rows } from './rows';
 import { POD_FIELDS, type Pod } from './state';
@@ -17,88 +23,285 @@ interface Entry {
   row: PodRow | null;
 }
 
+/** An informer, as far as its rows are concerned. */
+interface Source {
+  informer: Informer<unknown>;
+  connection: Connection;
+  /** '' for all namespaces, and for Nodes. */
+  namespace: string;
+  /** It reads whole objects: the gateway has no projections for this reader. */
+  plain: boolean;
+  state: State;
+  synced: boolean;
+}
+
+/** How many watches a connection has: each takes about 2.4 kB of the URL. */
+const maxWatches = 40;
+/** How often the rights are asked for, and the shortest time between two questions, in milliseconds. */
+const askInterval = 30_000;
+const minAskInterval = 5000;
+
 export class Live {
-  readonly #connection: Connection;
-  readonly #states: Record<'pods' | 'nodes', State> = { pods: { phase: 'connecting', since: Date.now() }, nodes: { phase: 'connecting', since: Date.now() } };
-  #missing = new Set(['pods', 'nodes']);
+  readonly #connections: { connection: Connection; watches: number }[] = [];
+  /** By namespace; '' for all. */
+  readonly #pods = new Map<string, Source>();
+  #nodes: Source;
+  /** Why Nodes may not be read; empty if they may. */
+  #noNodes = '';
+  /** Where the reader may list Pods; null before that is asked, and if it is everywhere. */
+  #access: Access | null = null;
+  /** Why it is not known where. */
+  #unknown = '';
+  /** Projections of namespaces are refused, so that whole objects are read. */
+  #plain = false;
+  /** The list of all namespaces was refused. */
+  #restricted = false;
+  #asking = false;
+  #askedAt = -minAskInterval;
+  #timer: ReturnType<typeof setTimeout> | undefined;
+  readonly #stop = new AbortController();
+  readonly #share: (text: string) => string;
+  #reportedScope = '';
 
   constructor(
-    root: string, extension: string, readonly rows: Rows, readonly changed: () => void, readonly status: (status: Status) => void,
+    readonly root: string, readonly extension: string, readonly rows: Rows,
+    readonly changed: () => void, readonly status: (status: Status) => void, readonly scope: (scope: Scope) => void,
   ) {
     const shared = new Map<string, string>();
     // Pods of one owner share one string of labels.
-    const share = (text: string): string => shared.get(text) ?? (shared.size > 50_000 && shared.clear(), shared.set(text, text), text);
-    this.#connection = connect(root.replace(/\/$/, ''), { multiwatch: `${extension}multiwatch` });
-    const nodes = this.#connection.informer('v1/nodes', { fields: NODE_FIELDS, transform: (node: unknown) => nodeRow(node as Node) });
-    const pods = this.#connection.informer('v1/pods', {
-      fields: POD_FIELDS,
-      // Small enough that the decoded page dies in the young generation of the garbage collector.
-      pageSize: 2000,
-      transform: (pod: unknown): Entry => {
-        const row = podRow(pod as Pod);
-        row.labels = share(row.labels);
-        row.owner = share(row.owner);
-        return { row };
-      },
-    });
+    this.#share = (text) => shared.get(text) ?? (shared.size > 50_000 && shared.clear(), shared.set(text, text), text);
     rows.restate();
-    nodes.onBatch((events) => this.#take('nodes', events, (row: NodeRow) => rows.setNode(row), (name) => rows.deleteNode(name)));
-    const set = (entry: Entry, key: string): void => {
-      if (entry.row) rows.setPod(entry.row, performance.now(), key);
-      entry.row = null;
-    };
-    pods.onBatch((events) => this.#take('pods', events, set, (key) => rows.deletePod(key, performance.now())));
+    this.#nodes = this.#openNodes(false);
+    this.#openPods('', false);
   }
 
-  /** The network may be back: retries at once. */
+  /** The network may be back, or there is another token: retries at once. */
   wake(): void {
-    this.#connection.wake();
+    for (const { connection } of this.#connections) connection.wake();
+    if (this.#restricted) void this.#ask();
   }
 
   close(): void {
-    this.#connection.close();
+    this.#stop.abort();
+    clearTimeout(this.#timer);
+    for (const { connection } of this.#connections) connection.close();
   }
 
-  #take<T>(of: 'pods' | 'nodes', events: InformerEvent<T>[], set: (object: T, key: string) => void, remove: (key: string) => void): void {
+  #open(resource: 'v1/pods' | 'v1/nodes', namespace: string, plain: boolean, fields: string[], transform: (object: never) => unknown): Source {
+    let free = this.#connections.find(({ watches }) => watches < maxWatches);
+    if (!free) {
+      const connection = connect(this.root.replace(/\/$/, ''), { multiwatch: `${this.extension}multiwatch`, headers: authorization });
+      this.#connections.push((free = { connection, watches: 0 }));
+    }
+    free.watches++;
+    const { connection } = free;
+    const informer = connection.informer(resource, {
+      transform, ...(namespace && { namespace }), ...(!plain && { fields }),
+      // Small enough that the decoded page dies in the young generation of the garbage collector.
+      pageSize: plain ? 500 : 2000,
+    });
+    return { informer, connection, namespace, plain, state: { phase: 'connecting', since: Date.now() }, synced: false };
+  }
+
+  #close(source: Source): void {
+    source.informer.stop();
+    this.#connections.find(({ connection }) => connection === source.connection)!.watches--;
+  }
+
+  #openNodes(plain: boolean): Source {
+    const { rows } = this;
+    const source = this.#open('v1/nodes', '', plain, NODE_FIELDS, (node: Node) => nodeRow(node));
+    source.informer.onBatch((events) => {
+      if (this.#nodes === source) this.#take(source, events, (row) => rows.setNode(row as NodeRow), (name) => rows.deleteNode(name));
+    });
+    return source;
+  }
+
+  #openPods(namespace: string, plain: boolean): void {
+    const { rows } = this;
+    const source = this.#open('v1/pods', namespace, plain, POD_FIELDS, (pod: Pod): Entry => {
+      const row = podRow(pod);
+      row.labels = this.#share(row.labels);
+      row.owner = this.#share(row.owner);
+      return { row };
+    });
+    this.#pods.set(namespace, source);
+    const set = (object: unknown, key: string): void => {
+      const entry = object as Entry;
+      if (entry.row) rows.setPod(entry.row, performance.now(), key);
+      entry.row = null;
+    };
+    source.informer.onBatch((events) => {
+      if (this.#pods.get(namespace) === source) this.#take(source, events, set, (key) => rows.deletePod(key, performance.now()));
+    });
+  }
+
+  #closePods(source: Source): void {
+    this.#pods.delete(source.namespace);
+    this.#close(source);
+  }
+
+  #take(source: Source, events: InformerEvent<unknown>[], set: (object: unknown, key: string) => void, remove: (key: string) => void): void {
     let stateChanged = false;
     for (const event of events) {
       if (event.type === 'add' || event.type === 'update') set(event.object, event.key);
       else if (event.type === 'delete') remove(event.key);
-      else if (event.type === 'state') {
-        this.#states[of] = event.state;
+      else if (event.type === 'state' || event.type === 'sync') {
         stateChanged = true;
-        // Without the right to list Nodes, the board shows the Pods.
-        if (event.state.phase === 'denied' && of === 'nodes') this.#complete(of);
-      } else if (event.type === 'sync') {
-        this.#complete(of);
-        stateChanged = true;
+        if (event.type === 'state') source.state = event.state;
+        else source.synced = true;
       }
     }
+    if (stateChanged) {
+      if (source.state.phase === 'denied') this.#denied(source);
+      else if (source === this.#nodes && source.state.phase === 'live') this.#noNodes = '';
+      else if (source.namespace && source.plain && source.synced) this.#plain = true;
+      else if (source === this.#pods.get('') && source.state.phase === 'live') this.#unrestrict();
+      this.#settle();
+      this.#report();
+    }
     this.changed();
-    if (stateChanged) this.#reportStatus();
   }
 
-  #complete(of: 'pods' | 'nodes'): void {
-    if (!this.#missing.delete(of) || this.#missing.size > 0) return;
+  /** The API server, or the gateway, refuses a list or a watch. */
+  #denied(source: Source): void {
+    const error = source.state.error;
+    const code = error instanceof StatusError ? error.code : 0;
+    if (code === 401) return; // the page asks for a token
+    const isNodes = source === this.#nodes;
+    // A gateway that may not read all of a resource itself has no projections of it, and
+    // neither has one that leaves callers with tokens to the API server.
+    if (!source.plain && (source.namespace || code === 400)) {
+      if (isNodes) this.#nodes = this.#openNodes(true);
+      else this.#openPods(source.namespace, true);
+      this.#close(source);
+      return;
+    }
+    if (isNodes) {
+      // Their last state is not that of now.
+      this.rows.deleteNodes();
+      this.#noNodes = stateWords('nodes', source.state);
+      return;
+    }
+    if (source.namespace) {
+      this.#closePods(source);
+      this.rows.retain((namespace) => namespace !== source.namespace, performance.now());
+    }
+    this.#restricted = true;
+    void this.#ask();
+  }
+
+  #unrestrict(): void {
+    this.#restricted = false;
+    this.#access = null;
+    clearTimeout(this.#timer);
+  }
+
+  /** Asks where the reader may list Pods now, and again after a while. */
+  async #ask(): Promise<void> {
+    if (this.#asking) return;
+    clearTimeout(this.#timer);
+    const wait = this.#askedAt + minAskInterval - performance.now();
+    if (wait > 0) {
+      this.#timer = setTimeout(() => void this.#ask(), wait);
+      return;
+    }
+    this.#asking = true;
+    this.#askedAt = performance.now();
+    try {
+      this.#access = await askAccess(this.extension, this.#stop.signal);
+      this.#unknown = '';
+      if (this.#restricted) this.#show(this.#access);
+    } catch (error) {
+      // What is shown remains: its watches say when they are refused.
+      if (error instanceof Refused && error.code !== 404) this.#unknown = error.message;
+      else if (!(error instanceof Refused)) this.#unknown = 'The gateway does not answer.';
+      else this.#unknown = 'This gateway cannot say in which namespaces you may.';
+    }
+    this.#asking = false;
+    if (this.#stop.signal.aborted) return;
+    if (this.#restricted) this.#timer = setTimeout(() => void this.#ask(), askInterval);
+    this.#settle();
+    this.#report();
+    this.changed();
+  }
+
+  /** Reads the Pods that the reader may list. */
+  #show(access: Access): void {
+    const { rows } = this;
+    const all = this.#pods.get('');
+    if (access.all) {
+      if (all) {
+        all.connection.wake(); // it waits for its next attempt
+        return;
+      }
+      for (const source of [...this.#pods.values()]) this.#closePods(source);
+      rows.restate(false);
+      this.#openPods('', false);
+      return;
+    }
+    const wanted = new Set(access.namespaces.slice(0, maxNamespaces));
+    if (all) {
+      this.#closePods(all);
+      rows.restate(false);
+    }
+    rows.retain((namespace) => wanted.has(namespace), performance.now());
+    for (const source of [...this.#pods.values()]) if (!wanted.has(source.namespace)) this.#closePods(source);
+    for (const namespace of wanted) if (!this.#pods.has(namespace)) this.#openPods(namespace, this.#plain);
+  }
+
+  /** Completes the first list, and what `restate` has begun. */
+  #settle(): void {
+    const pods = [...this.#pods.values()];
+    const nothing = this.#restricted && this.#access !== null && pods.length === 0;
+    if (!nothing && (pods.length === 0 || pods.some(({ synced }) => !synced))) return;
+    if (!this.#nodes.synced && !this.#noNodes) return;
     this.rows.settle(performance.now());
-    this.rows.sync();
+    if (!nothing) this.rows.sync();
   }
 
-  /** Reports the worse of the two states. */
-  #reportStatus(): void {
-    const order = ['denied', 'stale', 'stopped', 'connecting', 'syncing', 'live'];
-    const [of, state] = (Object.entries(this.#states) as ['pods' | 'nodes', State][]).sort(([, a], [, b]) => order.indexOf(a.phase) - order.indexOf(b.phase))[0];
-    const text = state.error ? stateWords(of, state) : '';
+  /** Reports the worst of the states, and what the reader may see. */
+  #report(): void {
+    const pods = [...this.#pods.values()];
+    const shown = this.#noNodes ? pods : [...pods, this.#nodes];
+    const access = this.#restricted ? this.#access : null;
+    const scope: Scope = {
+      namespaces: access && !access.all ? pods.map(({ namespace }) => namespace).filter((name) => name).sort() : null,
+      omitted: access ? Math.max(0, access.namespaces.length - maxNamespaces) : 0,
+      incomplete: access?.incomplete ?? false,
+      nodes: this.#noNodes,
+    };
+    const text = JSON.stringify(scope);
+    if (text !== this.#reportedScope) this.scope(scope);
+    this.#reportedScope = text;
+
+    const refused = [...pods, this.#nodes].find(({ state: { phase, error } }) => phase === 'denied' && error instanceof StatusError && error.code === 401);
+    if (refused) return this.status({ phase: 'denied', text: stateWords('pods', refused.state), since: refused.state.since, code: 401 });
+    const all = this.#pods.get('');
+    if (all?.state.phase === 'denied') {
+      // Until it is known where the reader may, there is nothing to say.
+      if (this.#asking && !this.#unknown) return this.status({ phase: 'connecting', text: '', since: all.state.since });
+      const words = stateWords('pods', all.state);
+      return this.status({ phase: 'denied', text: this.#unknown ? `${sentence(words)} ${sentence(this.#unknown)}` : words, since: all.state.since });
+    }
+    if (pods.length === 0) {
+      return this.status({ phase: access ? 'denied' : 'connecting', text: access ? 'You may not list Pods in any namespace.' : '', since: Date.now() });
+    }
+    const order = ['stale', 'stopped', 'connecting', 'syncing', 'denied', 'live'];
+    const [{ state }] = shown.sort((a, b) => order.indexOf(a.state.phase) - order.indexOf(b.state.phase));
     const phase = state.phase === 'syncing' ? 'catching up' : state.phase === 'stopped' ? 'failed' : state.phase;
-    this.status({ phase, text, since: state.since });
+    this.status({ phase, text: state.error ? stateWords('pods', state) : '', since: state.since });
   }
 }
+
+const sentence = (text: string): string => `${text[0].toUpperCase()}${text.slice(1)}${/[.!?]$/.test(text) ? '' : '.'}`;
 
 /** The error of a state in words. */
 export function stateWords(of: string, state: State): string {
   const { error } = state;
   const message = error?.message ?? '';
+  if (state.phase === 'denied' && error instanceof StatusError && error.code === 401) return `The API server does not accept your credentials: ${message}`;
   if (state.phase === 'denied') return `You may not list and watch ${of}${of === 'pods' ? ' in all namespaces' : ''}: ${message}`;
   if (error instanceof TypeError) return 'The gateway cannot be reached.';
-  return message && `${message[0].toUpperCase()}${message.slice(1)}.`;
+  return message && sentence(message);
 }

@@ -3,7 +3,7 @@
 
 /** Sends batches to the page: the next one after the page has applied the last, at most one per frame. */
 
-import type { Batch, Message, Status } from './protocol';
+import type { Batch, Message, Scope, Status } from './protocol';
 import type { Rows } from './rows';
 
 /** The minimum time between batches, and before the first list is complete, in milliseconds. */
@@ -34,6 +34,10 @@ export class Outbox {
 
   status(status: Status): void {
     this.send({ kind: 'status', status }, []);
+  }
+
+  scope(scope: Scope): void {
+    this.send({ kind: 'scope', scope }, []);
   }
 
   #flush(): void {

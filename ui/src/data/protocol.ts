@@ -45,14 +45,27 @@ export interface Status {
   text: string;
   /** Since when, in milliseconds since 1970. */
   since: number;
-  /** Of a moment that could not be loaded: the status code of the answer, 0 without one. */
+  /** The status code of the answer: 401 if the credentials are not accepted. Of a moment that could not be loaded, 0 without an answer. */
   code?: number;
+}
+
+/** What the reader may see of the cluster. */
+export interface Scope {
+  /** The namespaces whose Pods are shown, sorted: none if the reader may see no Pods. null for all. */
+  namespaces: string[] | null;
+  /** How many further namespaces the reader may read, which are not shown; and whether there may be more. */
+  omitted: number;
+  incomplete: boolean;
+  /** Why the Nodes are not shown; empty if they are. */
+  nodes: string;
 }
 
 /** From the page to the worker. */
 export type Request =
   /** Reads from the API at `root`, with Watchkeeper's own at `extension`. `at` is a moment as /at takes it; empty for the live state. */
   | { kind: 'open'; root: string; extension: string; at: string; speed: number }
+  /** Sends a token with each request from now on. `fresh`: it may be of another reader, so everything is read again. */
+  | { kind: 'token'; token: string; fresh: boolean }
   /** The page became visible again, or the network is back. */
   | { kind: 'wake' }
   /** The page has applied the last batch. */
@@ -61,6 +74,7 @@ export type Request =
 /** From the worker to the page. */
 export type Message =
   | { kind: 'status'; status: Status }
+  | { kind: 'scope'; scope: Scope }
   | Batch;
 
 export interface Batch {

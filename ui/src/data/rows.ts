@@ -91,18 +91,28 @@ export class Rows {
 
   /**
    * Starts a full update: every object is set again, and `settle` then deletes
-   * those that were not. Unlike after a reset, Pods keep their rows.
+   * those that were not. Unlike after a reset, Pods keep their rows. With `nodes`
+   * false, only Pods are set again.
    */
-  restate(): void {
+  restate(nodes = true): void {
     this.#confirmed = new Set();
-    this.#confirmedNodes = new Set();
+    if (nodes) this.#confirmedNodes = new Set();
   }
 
   settle(now: number): void {
-    if (!this.#confirmed || !this.#confirmedNodes) return;
-    for (const key of [...this.#index.keys()]) if (!this.#confirmed.has(key)) this.deletePod(key, now);
-    for (const name of [...this.#known]) if (!this.#confirmedNodes.has(name)) this.deleteNode(name);
+    if (this.#confirmed) for (const key of [...this.#index.keys()]) if (!this.#confirmed.has(key)) this.deletePod(key, now);
+    if (this.#confirmedNodes) for (const name of [...this.#known]) if (!this.#confirmedNodes.has(name)) this.deleteNode(name);
     this.#confirmed = this.#confirmedNodes = null;
+  }
+
+  /** Deletes the Pods of the namespaces that a function does not keep. */
+  retain(keep: (namespace: string) => boolean, now: number): void {
+    for (const key of [...this.#index.keys()]) if (!keep(key.slice(0, key.indexOf('/')))) this.deletePod(key, now);
+  }
+
+  /** Deletes all Nodes. */
+  deleteNodes(): void {
+    for (const name of [...this.#known]) this.deleteNode(name);
   }
 
   setNode(node: NodeRow): void {

@@ -4,6 +4,7 @@
 /** Whether there is contact with the cluster while a moment of the past is shown: a watch of the names of Nodes, whose events are not used. */
 
 import { connect, type Connection } from '@watchkeeper/informer';
+import { authorization } from './access';
 import { stateWords } from './live';
 
 export class Silence {
@@ -14,7 +15,7 @@ export class Silence {
   since = 0;
 
   constructor(root: string, extension: string, changed: () => void) {
-    this.#connection = connect(root.replace(/\/$/, ''), { multiwatch: `${extension}multiwatch` });
+    this.#connection = connect(root.replace(/\/$/, ''), { multiwatch: `${extension}multiwatch`, headers: authorization });
     this.#connection.informer('v1/nodes', { fields: ['metadata.name'], transform: () => null }).onBatch((events) => {
       for (const event of events) {
         if (event.type !== 'state' || (event.state.phase !== 'stale' && event.state.phase !== 'live')) continue;

@@ -3,6 +3,7 @@
 
 /** The page's worker: reads the cluster, live or at a moment of the past, and sends the changes. */
 
+import { useToken } from './access';
 import { Live } from './live';
 import { Outbox } from './outbox';
 import { Past } from './past';
@@ -14,28 +15,40 @@ const scope = self as unknown as { postMessage(m: unknown, t: Transferable[]): v
 const rows = new Rows();
 const outbox = new Outbox(rows, (message, transfer) => scope.postMessage(message, transfer));
 let source: Live | Past | null = null;
+/** What the source shows. */
+let opened: Extract<Request, { kind: 'open' }> | null = null;
 /** The contact with the cluster, while moments of the past are shown. */
 let silence: Silence | null = null;
 
 scope.onmessage = ({ data }) => {
   if (data.kind === 'applied') outbox.applied(rows.synced);
-  else if (data.kind === 'wake') {
-    source?.wake();
-    silence?.wake();
-  }
-  else {
-    source?.close();
-    const changed = (): void => outbox.changed(rows.synced);
-    // The status of a closed source is ignored.
-    const report: typeof outbox.status = (status) => mine === source && outbox.status(status);
-    if (data.at) silence ??= new Silence(data.root, data.extension, () => source instanceof Past && source.again());
-    else {
-      silence?.close();
-      silence = null;
-    }
-    const mine: Live | Past = data.at
-      ? new Past(data.root, data.at, data.speed, rows, changed, report, silence)
-      : new Live(data.root, data.extension, rows, changed, report);
-    source = mine;
-  }
+  else if (data.kind === 'wake') wake();
+  else if (data.kind === 'token') {
+    useToken(data.token);
+    if (data.fresh) rows.reset();
+    if (opened && (data.fresh || source instanceof Past)) open(opened);
+    else wake();
+  } else open((opened = data));
 };
+
+function wake(): void {
+  source?.wake();
+  silence?.wake();
+}
+
+function open({ root, extension, at, speed }: NonNullable<typeof opened>): void {
+  source?.close();
+  const changed = (): void => outbox.changed(rows.synced);
+  // What a closed source reports is ignored.
+  const report: typeof outbox.status = (status) => mine === source && outbox.status(status);
+  const see: typeof outbox.scope = (seen) => mine === source && outbox.scope(seen);
+  if (at) silence ??= new Silence(root, extension, () => source instanceof Past && source.again());
+  else {
+    silence?.close();
+    silence = null;
+  }
+  const mine: Live | Past = at
+    ? new Past(root, at, speed, rows, changed, report, silence, extension, see)
+    : new Live(root, extension, rows, changed, report, see);
+  source = mine;
+}

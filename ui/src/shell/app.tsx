@@ -4,13 +4,14 @@
 /** Assembles the page and starts it. */
 
 import { effect } from '@preact/signals';
-import { render } from 'preact';
+import { Fragment, render } from 'preact';
 import { keepAddress } from '../app/address';
 import { absent, lost } from '../app/contact';
 import { Feed } from '../app/feed';
 import { refresh, changes, cluster, filter, group, mode, needs, nodes, order, received, reducedMotion, selection, theme, view } from '../app/state';
 import { clock } from '../data/clock';
 import { State } from '../data/state';
+import { asked, session, watchLogin } from '../app/login';
 import { now } from '../app/now';
 import { playhead, recorded } from '../time/playback';
 import { Engine } from '../board/engine';
@@ -22,6 +23,7 @@ import { Controls } from './controls';
 import { keepFocus } from './focus';
 import { Help } from './help';
 import { listenKeys } from './keys';
+import { Login } from './login';
 import { LiveRegion } from './live';
 import { Needs } from './needs';
 import { Notice } from './notice';
@@ -43,10 +45,14 @@ const App = ({ board, source }: { board: BoardView; source: History }) => (
       <Notice />
       <Controls board={board} />
       <Moment />
+      <Login />
     </main>
-    {selection.value && <Panel />}
-    {changes.value && recorded.value ? <div class={selection.value ? 'side-hidden' : 'side-shown'}><Changes history={source} /></div> : !selection.value && needs.value && <Needs board={board} />}
-    <Strip history={source} />
+    {/* After a login they ask again. */}
+    <Fragment key={session.value.number}>
+      {selection.value && <Panel />}
+      {changes.value && recorded.value ? <div class={selection.value ? 'side-hidden' : 'side-shown'}><Changes history={source} /></div> : !selection.value && needs.value && <Needs board={board} />}
+      <Strip history={source} />
+    </Fragment>
     <Help />
     <LiveRegion />
   </>
@@ -99,10 +105,11 @@ export function start(worker: Worker, source: History = history): void {
   effect(() => {
     void refresh.value;
     const failing = cluster.counts[State.failing];
-    const title = `${lost.value ? 'no contact · ' : failing && !absent.value ? `${failing} failing · ` : ''}Watchkeeper`;
+    const title = `${asked.value ? 'not logged in · ' : lost.value ? 'no contact · ' : failing && !absent.value ? `${failing} failing · ` : ''}Watchkeeper`;
     if (document.title !== title) document.title = title;
   });
   keepAddress();
+  watchLogin();
   listenKeys(board, source);
   keepFocus();
   render(<App board={board} source={source} />, document.body);

@@ -3,9 +3,11 @@
 
 import { absent, lost, misplaced, silence } from '../app/contact';
 import { ended } from '../app/now';
-import { refresh, cluster, mode, status } from '../app/state';
+import { asked } from '../app/login';
+import { refresh, cluster, mode, scope, status } from '../app/state';
 import { count } from '../data/quantity';
 import { zoned } from '../time/words';
+import { Nobody, Seen } from './seen';
 
 /** Says in words why the board is empty or out of date. */
 export function Notice() {
@@ -22,6 +24,9 @@ export function Notice() {
       </div>
     );
   }
+  // The login says why nothing moves.
+  if (asked.value) return null;
+  if (phase === 'denied' && scope.value.namespaces?.length === 0) return <Nobody />;
   // What is recorded remains shown.
   if (silence.value) return <p class="chip" role="alert"><b>No contact since {zoned(status.value.since)}.</b> {silence.value} The past is shown as far as it is recorded.</p>;
   if (some && misplaced.value) {
@@ -38,7 +43,7 @@ export function Notice() {
     if (phase === 'denied' || phase === 'failed') return <p class="chip" role="alert">{text}</p>;
     if (phase === 'stale') return <p class="chip" role="alert">{lost.value > 0 && <><b>Stale since {zoned(lost.value)}.</b>{' '}</>}{text}{lost.value > 0 && ' The board shows what was known then.'}</p>;
     if (phase === 'catching up') return <p class="chip calm" role="status">Catching up: loading the changes since then.</p>;
-    return null;
+    return <Seen />;
   }
   if (phase === 'denied') {
     return (
@@ -50,6 +55,17 @@ export function Notice() {
     );
   }
   if (some) return <p class="chip calm" role="status">{phase === 'connecting' ? 'Connecting' : 'Catching up'}: {count(cluster.nodes.size, 'node')} and {count(cluster.pods, 'pod')} so far.{text && ` ${text}`}</p>;
+  if (cluster.synced && (scope.value.namespaces || scope.value.nodes)) {
+    return (
+      <>
+        <Seen />
+        <div class="notice">
+          <h1>No Pods</h1>
+          <p>{mode.value ? 'At this moment there were no Pods that you may read.' : 'There are no Pods yet that you may read. They appear here when they are created.'}</p>
+        </div>
+      </>
+    );
+  }
   if (cluster.synced) {
     return (
       <div class="notice">

@@ -5,6 +5,7 @@
 
 import { absent, lost, silence } from '../app/contact';
 import { problemOf } from '../app/filter';
+import { asked, loggedIn, logOut, user } from '../app/login';
 import { ended, now } from '../app/now';
 import { refresh, changes, cluster, filter, help, mode, needs, selection, status, switchTheme, theme } from '../app/state';
 import { age, count } from '../data/quantity';
@@ -26,6 +27,7 @@ export function TopBar() {
       <Search />
       <Legend />
       <Connection />
+      {loggedIn.value && <button class="link logout" title={`${user.value ? `Logged in as ${user.value.username}. ` : ''}Logging out forgets the token.`} onClick={logOut}>Log out</button>}
       <button class="icon" aria-pressed={needs.value && !changes.value} title="Needs attention (N)" aria-label="Needs attention" onClick={() => { needs.value = !needs.value || changes.value || selection.value !== null; selection.value = null; changes.value = false; }}>
         <svg width="16" height="16" viewBox="0 0 16 16" aria-hidden="true"><path d="M2 3h12v1.4H2zM2 7.3h12v1.4H2zM2 11.6h8V13H2z" /></svg>
       </button>
@@ -93,9 +95,9 @@ function Connection() {
   void refresh.value;
   const { phase, text } = status.value;
   const since = lost.value;
-  const words = mode.value ? (mode.value.time > now() + 1000 ? 'the future' : 'the past') : phase === 'live' ? (ended.value ? 'a recording' : 'live') : phase;
+  const words = asked.value ? (asked.value === 'needed' ? 'not logged in' : 'login expired') : mode.value ? (mode.value.time > now() + 1000 ? 'the future' : 'the past') : phase === 'live' ? (ended.value ? 'a recording' : 'live') : phase;
   return (
-    <div class={`connection ${mode.value ? 'past' : phase.replace(' ', '-')}`} title={text} role="status">
+    <div class={`connection ${asked.value ? 'denied' : mode.value ? 'past' : phase.replace(' ', '-')}`} title={text} role="status">
       <i aria-hidden="true" /> {words}{silence.value && ', no contact'}
       {/* Counts without being announced each second. */}
       {since > 0 && phase === 'stale' && <span role="timer" aria-live="off">for {age((Date.now() - since) / 1000)}</span>}

@@ -3,7 +3,8 @@
 
 import { absent, lost, misplaced } from '../app/contact';
 import { healthyWords } from '../app/attention';
-import { refresh, cluster, status } from '../app/state';
+import { asked } from '../app/login';
+import { refresh, cluster, scope, status } from '../app/state';
 import { zoned } from '../time/words';
 import { Shape } from './shape';
 
@@ -21,8 +22,9 @@ export function Unknown({ none }: { none: boolean }) {
   }
   if (absent.value) return <p class="calm muted">Not known: {absent.value}.</p>;
   if (!none) return null;
-  const words = !cluster.synced ? 'Waiting for the first list.'
-    : phase === 'live' || phase === 'past' ? healthyWords(cluster)
+  if (asked.value) return <p class="calm muted">Not known before you log in.</p>;
+  const words = !cluster.synced && phase !== 'denied' ? 'Waiting for the first list.'
+    : phase === 'live' || phase === 'past' ? healthyWords(cluster, scope.value)
     : phase === 'catching up' || !text ? 'Catching up.'
     // A moment that could not be loaded, or Nodes or Pods that may not be listed.
     : `Not known. ${text}`;

@@ -5,9 +5,10 @@
 
 import { signal } from '@preact/signals';
 import { useState } from 'preact/hooks';
-import { apiError } from '../app/api';
+import { apiError, request } from '../app/api';
 import { parseFilter } from '../app/filter';
 import { cluster, filter, marks, range } from '../app/state';
+import { bearer } from '../app/token';
 import { exportURL } from './history';
 import { clock } from './words';
 
@@ -39,7 +40,9 @@ export function Export({ named }: { named: string[] }) {
     say({ words: 'Asking for the recording.', refused: false });
     void refusal(url).then((words) => {
       say({ words: words || 'The download has begun.', refused: words !== '' });
-      if (!words) save(url);
+      if (words) return;
+      if (bearer()) void saveLoggedIn(url).then(say);
+      else save(url);
     });
   };
   return (
@@ -75,19 +78,33 @@ function matchingNamespaces(text: string, named: string[]): string[] {
 async function refusal(url: string): Promise<string> {
   const stop = new AbortController();
   try {
-    const response = await fetch(url, { signal: stop.signal });
+    const response = await request(url, { signal: stop.signal });
     return response.ok ? '' : (await apiError(response)).message;
   } catch (error) {
-    return `The gateway cannot be reached: ${error instanceof Error ? error.message : error}`;
+    return error instanceof Error ? error.message : String(error);
   } finally {
     stop.abort();
   }
 }
 
 /** Downloads as the browser does, without keeping the answer in memory. */
-function save(url: string): void {
+function save(url: string, name = ''): void {
   const link = document.createElement('a');
   link.href = url;
-  link.download = '';
+  link.download = name;
   link.click();
+}
+
+/** Downloads with the reader's token, which a link cannot send: the browser keeps the answer until it is complete. */
+async function saveLoggedIn(url: string): Promise<{ words: string; refused: boolean }> {
+  try {
+    const response = await request(url);
+    if (!response.ok) throw await apiError(response);
+    const recording = URL.createObjectURL(await response.blob());
+    save(recording, 'recording.wkr');
+    setTimeout(() => URL.revokeObjectURL(recording), 60_000);
+    return { words: 'The recording is saved.', refused: false };
+  } catch (error) {
+    return { words: `The download broke off: ${error instanceof Error ? error.message : error}`, refused: true };
+  }
 }

@@ -8,6 +8,7 @@ import { effect, untracked } from '@preact/signals';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type uPlot from 'uplot';
 import { continuing } from '../app/address';
+import { ApiError } from '../app/api';
 import { lost } from '../app/contact';
 import { ended, now } from '../app/now';
 import { changes, marks, mode, range, theme } from '../app/state';
@@ -45,7 +46,12 @@ export function Strip({ history }: { history: History }) {
         settleAge();
         setAbout({ on, words: on ? '' : `Nothing is recorded: ${reason || 'recording is off'}.` });
       },
-      () => stop.signal.aborted || setAbout({ on: false, words: 'This gateway has no history.' }),
+      (error) => {
+        const code = error instanceof ApiError ? error.code : 0;
+        // After a login the strip asks again.
+        if (stop.signal.aborted || code === 401) return;
+        setAbout({ on: false, words: code === 403 ? `You may not read the history: ${error.message}` : 'This gateway has no history.' });
+      },
     );
     return () => stop.abort();
   }, [history]);
