@@ -87,6 +87,19 @@ describe('restricted users', { concurrency: true }, () => {
     const page = await open(browser, `${url}/ui/`, refused);
     await shows(page, ns.one, ns.four);
     const [pod] = Object.keys(await shownPods(page, ns.four));
+    // The strip and the changes are those of the two namespaces.
+    await until('the counts of the strip', async () => (await page.getByRole('slider', { name: 'Moment' }).getAttribute('aria-busy')) === 'false');
+    await page.keyboard.press('c');
+    await until('changes of both', async () => {
+      const text = await page.locator('.changes-list').innerText();
+      return text.includes(ns.one) && text.includes(ns.four);
+    });
+    const listed = await page.locator('.changes-list').innerText();
+    assert.ok(!listed.includes(ns.two) && !listed.includes(ns.three), 'and no others');
+    await page.getByRole('button', { name: 'export', exact: true }).click();
+    assert.deepEqual((await page.getByRole('combobox', { name: 'Namespace' }).locator('option').allInnerTexts()).filter((name) => name === 'all namespaces'), []);
+    await shot(page, 'changes-of-two');
+    await page.keyboard.press('c');
     const at = new Date().toISOString();
     await new Promise((resolve) => setTimeout(resolve, 1100));
     await kubectl('-n', ns.four, 'delete', 'pod', pod, '--wait=false');

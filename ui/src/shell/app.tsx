@@ -8,7 +8,7 @@ import { Fragment, render } from 'preact';
 import { keepAddress } from '../app/address';
 import { absent, lost } from '../app/contact';
 import { Feed } from '../app/feed';
-import { refresh, changes, cluster, filter, group, mode, needs, nodes, order, received, reducedMotion, selection, theme, view } from '../app/state';
+import { refresh, changes, cluster, filter, group, mode, needs, nodes, order, received, reducedMotion, scope, selection, theme, view } from '../app/state';
 import { clock } from '../data/clock';
 import { State } from '../data/state';
 import { asked, session, watchLogin } from '../app/login';
@@ -51,7 +51,8 @@ const App = ({ board, source }: { board: BoardView; source: History }) => (
     <Fragment key={session.value.number}>
       {selection.value && <Panel />}
       {changes.value && recorded.value ? <div class={selection.value ? 'side-hidden' : 'side-shown'}><Changes history={source} /></div> : !selection.value && needs.value && <Needs board={board} />}
-      <Strip history={source} />
+      {/* Its history is that of the namespaces. */}
+      <Strip key={scope.value.namespaces?.join()} history={source} />
     </Fragment>
     <Help />
     <LiveRegion />

@@ -8,6 +8,7 @@ import { learnUser, loggedIn, logOut, user } from '../app/login';
 import { scope } from '../app/state';
 import { count } from '../data/quantity';
 import { Copy } from '../panel/copy';
+import { maxHistories } from '../time/namespaced';
 
 /** How many namespaces are named. */
 const maxNamed = 6;
@@ -25,6 +26,7 @@ export function Seen() {
         <p>
           Showing {omitted > 0 ? `${namespaces.length.toLocaleString('en')} of ` : ''}{count(total, 'namespace')} that you may read:{' '}
           <span class="mono" title={others.length ? namespaces.join(', ') : undefined}>{named.join(', ')}</span>{others.length + omitted > 0 && ` and ${(others.length + omitted).toLocaleString('en')} more`}.
+          {namespaces.length > maxHistories && ` The strip and the changes are those of the first ${maxHistories}.`}
           {incomplete && ' There may be others: only the first 1,000 namespaces of the cluster were checked.'}
         </p>
       )}

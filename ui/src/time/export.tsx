@@ -7,7 +7,7 @@ import { signal } from '@preact/signals';
 import { useState } from 'preact/hooks';
 import { apiError, request } from '../app/api';
 import { parseFilter } from '../app/filter';
-import { cluster, filter, marks, range } from '../app/state';
+import { cluster, filter, marks, range, scope } from '../app/state';
 import { bearer } from '../app/token';
 import { exportURL } from './history';
 import { clock } from './words';
@@ -33,7 +33,9 @@ export function Export({ named }: { named: string[] }) {
   const selected = range.value;
   if (!open.value || !selected) return null;
   const namespaces = matchingNamespaces(filter.value, named);
-  const namespace = chosen ?? (namespaces.length === 1 && /(^|\s)(ns|namespace):/.test(filter.value) ? namespaces[0] : '');
+  // Rights to some namespaces are none to an export of all.
+  const { namespaces: seen } = scope.value;
+  const namespace = chosen ?? (seen ? (namespaces[0] ?? '') : namespaces.length === 1 && /(^|\s)(ns|namespace):/.test(filter.value) ? namespaces[0] : '');
   const url = exportURL(selected.from, selected.to, namespace, pseudonyms);
   const download = (event: MouseEvent): void => {
     event.preventDefault();
@@ -50,7 +52,7 @@ export function Export({ named }: { named: string[] }) {
       <p>
         Everything recorded from {clock(selected.from)} to {clock(selected.to)}: all versions of the objects in{' '}
         <select aria-label="Namespace" value={namespace} onChange={(e) => choose(e.currentTarget.value)}>
-          <option value="">all namespaces</option>
+          {!seen && <option value="">all namespaces</option>}
           {namespaces.map((name) => <option key={name} value={name}>{name}</option>)}
         </select>{' '}
         that you may list.

@@ -4,7 +4,9 @@
 /** The responses of /watchkeeper/v1/history, with the fields that the page uses. */
 
 import { apiError, extension, getJSON, request } from '../app/api';
+import { scope } from '../app/state';
 import { warningMarks, type EventMark, type Warning } from './events';
+import { namespaced } from './namespaced';
 
 export interface TimeSpan {
   from: string;
@@ -135,25 +137,24 @@ async function askPage<T>(path: string, query: [string, string][], more: string,
   return { items: page.items ?? [], more: page.continue ?? '' };
 }
 
-const within = (from: number, to: number, resources: readonly string[]): [string, string][] =>
-  [['from', time(from)], ['to', time(to)], ...resources.map((name): [string, string] => ['resource', name])];
+const within = (from: number, to: number, resources: readonly string[], namespace = ''): [string, string][] =>
+  [['from', time(from)], ['to', time(to)], ...(namespace ? [['namespace', namespace] as [string, string]] : []), ...resources.map((name): [string, string] => ['resource', name])];
 
 const selecting = ({ filter, deleted, types = deleted ? ['DELETED'] : [] }: Selected = { filter: '', status: true, deleted: false }): [string, string][] =>
   [...(filter ? [['filter', filter] as [string, string]] : []), ...types.map((type): [string, string] => ['type', type])];
 
 /** The URL of a recording of a range, of one namespace or of all. */
 export function exportURL(from: number, to: number, namespace: string, pseudonyms: boolean): string {
-  const query = new URLSearchParams(within(from, to, []));
-  if (namespace) query.set('namespace', namespace);
+  const query = new URLSearchParams(within(from, to, [], namespace));
   if (pseudonyms) query.set('pseudonyms', 'true');
   return new URL(`history/export?${query}`, extension()).href;
 }
 
-/** The history that the gateway serves. */
-export const history: History = {
-  counts: (from, to, signal, resources = [], selected) => ask('/counts', [...within(from, to, resources), ...selecting(selected)], signal),
+/** The history that the gateway serves, of one namespace or, without one, of all. */
+const historyOf = (namespace: string): History => ({
+  counts: (from, to, signal, resources = [], selected) => ask('/counts', [...within(from, to, resources, namespace), ...selecting(selected)], signal),
   async changes(from, to, limit, signal, resources = [], more = '', selected) {
-    const query: [string, string][] = [...within(from, to, resources), ...selecting(selected), ['limit', String(limit)]];
+    const query: [string, string][] = [...within(from, to, resources, namespace), ...selecting(selected), ['limit', String(limit)]];
     if (selected && !selected.status) query.push(['spec', 'true']);
     // A page that took much work is empty.
     for (let next = more; ; ) {
@@ -163,7 +164,7 @@ export const history: History = {
     }
   },
   async warnings(at, signal) {
-    const path = '/api/v1/events?fieldSelector=type%3DWarning';
+    const path = `/api/v1${namespace && `/namespaces/${namespace}`}/events?fieldSelector=type%3DWarning`;
     const recent = Date.now() - at < 60_000;
     return warningMarks((await getJSON<{ items: Warning[] | null }>(recent ? `${path}&resourceVersion=0` : path, recent ? '' : time(at), signal)).items ?? []);
   },
@@ -182,4 +183,7 @@ export const history: History = {
     const end = index.recording.state === 'ended' ? Math.max(0, ...last) : 0;
     return { on: index.recording.state === 'on' || first.length > 0, reason: index.recording.reason ?? '', first: Math.min(...first, Date.now()), end };
   },
-};
+});
+
+/** The history of what the reader may see. */
+export const history: History = namespaced(historyOf(''), historyOf, () => scope.peek());

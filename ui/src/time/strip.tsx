@@ -11,7 +11,7 @@ import { continuing } from '../app/address';
 import { ApiError } from '../app/api';
 import { lost } from '../app/contact';
 import { ended, now } from '../app/now';
-import { changes, marks, mode, range, theme } from '../app/state';
+import { changes, marks, mode, range, scope, theme } from '../app/state';
 import { utc } from '../app/zone';
 import { EventMarks } from './events';
 import type { History } from './history';
@@ -57,6 +57,7 @@ export function Strip({ history }: { history: History }) {
   }, [history]);
   // Reserve the space until it is known whether there is a history, so that the board is arranged only once.
   if (!about) return <footer class="time" />;
+  if (scope.value.namespaces?.length === 0) return <footer class="time off"><p class="muted">Nothing that you may read is recorded.</p></footer>;
   if (!about.on) return <footer class="time off"><p class="muted">{about.words}</p></footer>;
   return (
     <footer class="time">
