@@ -5,17 +5,22 @@ package gateway
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"strings"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
 
 	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/internal/access"
 	"github.com/watchkeeper/watchkeeper/internal/accessapi"
 	"github.com/watchkeeper/watchkeeper/internal/api"
 	"github.com/watchkeeper/watchkeeper/internal/historyapi"
 	"github.com/watchkeeper/watchkeeper/internal/request"
 	"github.com/watchkeeper/watchkeeper/internal/status"
+	"github.com/watchkeeper/watchkeeper/internal/upstream"
 )
 
 const (
@@ -69,9 +74,30 @@ var namespaces = kube.Resource{Version: "v1", Name: "namespaces"}
 // caller of each request.
 func (g *Gateway) newAccessAPI() *accessapi.Handler {
 	h := g.reads
-	return &accessapi.Handler{
-		Reviewer: accessapi.NewSelfReviews(h.up, h.background), Namespaces: h.namespaces, Lookup: h.discovery.Lookup, Filter: g.checkAPI,
+	var reviewer accessapi.Reviewer = accessapi.NewSelfReviews(h.up, h.background)
+	if g.shared != nil {
+		reviewer = sharedReviewer{g.shared}
 	}
+	return &accessapi.Handler{Reviewer: reviewer, Namespaces: h.namespaces, Lookup: h.discovery.Lookup, Filter: g.checkAPI}
+}
+
+// A sharedReviewer is the reviewer of shared mode.
+type sharedReviewer struct{ shared *access.Shared }
+
+// Allowed implements accessapi.Reviewer.
+func (v sharedReviewer) Allowed(r *http.Request, a authorizationv1.ResourceAttributes) (allowed bool, reason string, err error) {
+	caller := access.CallerOf(r.Context())
+	if caller == nil { // the gateway's identity never answers for a caller
+		return false, "", &status.Error{Status: status.New(http.StatusUnauthorized, metav1.StatusReasonUnauthorized, "the request has no caller")}
+	}
+	verdict := v.shared.Decide(r.Context(), caller, &authorizer.AttributesRecord{
+		User: caller.User, ResourceRequest: true, Verb: a.Verb, APIGroup: a.Group, APIVersion: a.Version, Resource: a.Resource, Namespace: a.Namespace,
+		Path: request.ListPath(kube.Resource{Group: a.Group, Version: a.Version, Name: a.Resource}, a.Namespace),
+	})
+	if verdict.Decision == upstream.Unknown {
+		return false, "", fmt.Errorf("the API server gave no decision on what the caller may %s: %s", a.Verb, verdict.Reason)
+	}
+	return verdict.Allowed(), verdict.Reason, nil
 }
 
 // namespaces returns the names of all namespaces from the cache, in its order. It proves
