@@ -4,6 +4,7 @@
 // A proxy in front of the gateway, for responses that a real cluster does not give.
 
 import { createServer, request } from 'node:http';
+import { request as requestTLS } from 'node:https';
 import { gateway } from './cluster.mjs';
 
 /** Forwards a response unchanged. */
@@ -21,7 +22,9 @@ export async function front(t, route, back = pass) {
   const server = createServer((incoming, outgoing) => {
     const url = route(new URL(incoming.url, gateway), incoming, outgoing);
     if (!url) return;
-    const forwarded = request(url, { method: incoming.method, headers: { ...incoming.headers, host: url.host } }, (answer) => back(answer, outgoing));
+    // The certificate of a gateway of the tests is self-signed.
+    const [send, options] = url.protocol === 'https:' ? [requestTLS, { rejectUnauthorized: false }] : [request, {}];
+    const forwarded = send(url, { ...options, method: incoming.method, headers: { ...incoming.headers, host: url.host } }, (answer) => back(answer, outgoing));
     forwarded.on('error', () => outgoing.destroy());
     outgoing.on('close', () => forwarded.destroy());
     incoming.pipe(forwarded);

@@ -85,7 +85,16 @@ describe('login', { concurrency: true }, () => {
     await until('the log', async () => (await page.locator('.log').innerText()) !== '');
     await until('the strip', async () => (await page.getByRole('slider', { name: 'Moment' }).getAttribute('aria-busy')) === 'false');
     assert.ok(pod);
+    await page.emulateMedia({ colorScheme: 'dark' });
     await shot(page, 'logged-in');
+    for (const width of [1700, 1600, 1440, 1280, 1024, 800, 480]) {
+      await page.setViewportSize({ width, height: 1000 });
+      const [bar, ...parts] = await page.evaluate(() => [document.querySelector('.top'), ...document.querySelectorAll('.top > *')].map((e) => e.getBoundingClientRect()).map(({ left, right }) => [Math.round(left), Math.round(right)]));
+      const shown = parts.filter(([left, right]) => right > left);
+      assert.ok(shown.every(([, right]) => right <= bar[1]), `${width}: ${JSON.stringify(shown)}`);
+      assert.ok(shown.every(([left], i) => i === 0 || left >= shown[i - 1][1]), `${width}: ${JSON.stringify(shown)}`);
+    }
+    await page.setViewportSize({ width: 1600, height: 1000 });
     const after = requests.filter(({ authorization }) => authorization === `Bearer ${admin.token}`);
     assert.ok(after.length > 5, `${after.length} requests`);
     for (const part of ['/watchkeeper/v1/multiwatch', '/watchkeeper/v1/history', '/log?', '/api/v1/pods']) assert.ok(after.some(({ url }) => url.includes(part)), part);

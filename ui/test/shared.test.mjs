@@ -9,7 +9,7 @@ import { after, before, describe, test } from 'node:test';
 import { clean, launch, open, shot } from './browser.mjs';
 import { apply, dir, kubectl, namespace, startGateway, until } from './cluster.mjs';
 import { connection, shownPods } from './page.mjs';
-import { account, grant, logIn, refused, revoke } from './users.mjs';
+import { account, grant, logIn, refused, revoke, signingIn } from './users.mjs';
 
 let browser;
 let gateway;
@@ -127,6 +127,20 @@ describe('shared mode', { concurrency: true }, () => {
     await until('the words', async () => /Showing 2 namespaces/.test(await page.locator('.chip.scope').innerText()));
     await shot(page, 'shared-past');
     discreet(page, user);
+    clean(page);
+    await page.close();
+  });
+
+  test('a proxy that logs in: nobody is asked', async (t) => {
+    const user = await account(home, 'behind-a-proxy');
+    await grant(user, 'view', ns.three);
+    const page = await open(browser, `${await signingIn(t, user, gateway.url)}/ui/`, refused);
+    await shows(page, ns.three);
+    assert.equal(await page.locator('.login, .logout').count(), 0);
+    // It goes on with what the proxy sends, and says who is refused.
+    await revoke(user, 'view', ns.three);
+    await until('nobody', async () => (await page.locator('.nobody').innerText()).includes(user.username), 90);
+    assert.equal(await page.getByRole('button', { name: 'Log in as somebody else' }).count(), 0, 'that is up to the proxy');
     clean(page);
     await page.close();
   });

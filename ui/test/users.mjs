@@ -63,8 +63,12 @@ export async function demanding(t) {
   return { url, requests, expire };
 }
 
-/** Starts a proxy that logs everybody in as a user, as oauth2-proxy does with --pass-authorization-header. */
-export const signingIn = (t, user) => front(t, (target, incoming) => ((incoming.headers.authorization = `Bearer ${user.token}`), target));
+/** Starts a proxy that logs everybody in as a user, as oauth2-proxy does with --pass-authorization-header, in front of the tests' gateway or another. */
+export const signingIn = (t, user, gateway) =>
+  front(t, (target, incoming) => {
+    incoming.headers.authorization = `Bearer ${user.token}`;
+    return gateway ? new URL(incoming.url, gateway) : target;
+  });
 
 /** Waits for the login, and logs in with a token. */
 export async function logIn(page, token) {

@@ -46,5 +46,5 @@ export async function askAccess(extension: string, signal: AbortSignal): Promise
   return (await (await get(new URL('access?resource=pods', extension), signal)).json()) as Access;
 }
 
-/** How many namespaces are shown: each has a watch. */
-export const maxNamespaces = 200;
+/** How many namespaces are shown: each has a watch. With HTTP/1.1, browsers open six connections, and 180 watches are two of them. */
+export const maxNamespaces = 180;

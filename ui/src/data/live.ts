@@ -35,8 +35,8 @@ interface Source {
   synced: boolean;
 }
 
-/** How many watches a connection has: each takes about 2.4 kB of the URL. */
-const maxWatches = 40;
+/** How many watches a connection has. A multiwatch has up to 100; each takes about 2.4 kB of the URL. */
+const maxWatches = 90;
 /** How often the rights are asked for, and the shortest time between two questions, in milliseconds. */
 const askInterval = 30_000;
 const minAskInterval = 5000;

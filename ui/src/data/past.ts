@@ -28,7 +28,7 @@ interface Listed<T> {
 
 /** How many lists of namespaces are requested at a time, and how many of their watches have one response. */
 const maxRequests = 4;
-const maxWatches = 40;
+const maxWatches = 90;
 
 export class Past {
   readonly #stop = new AbortController();

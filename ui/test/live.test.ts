@@ -1,0 +1,92 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { maxNamespaces, useToken } from '../src/data/access';
+import { Live } from '../src/data/live';
+import type { Scope, Status } from '../src/data/protocol';
+import { Rows } from '../src/data/rows';
+
+const forbidden = (what: string): Response => Response.json({ kind: 'Status', message: `${what} is forbidden`, reason: 'Forbidden', code: 403 }, { status: 403 });
+
+/** A gateway whose caller may read these namespaces, each with a Pod. `fields`: it has projections for them. */
+class Gateway {
+  readonly asked: { url: URL; authorization: string | null }[] = [];
+  /** The watches of each open response. */
+  readonly carried = new Set<string[]>();
+
+  constructor(public namespaces: string[], readonly fields = true) {}
+
+  readonly fetch = async (input: string | URL | Request, init: RequestInit = {}): Promise<Response> => {
+    const url = new URL(String(input));
+    this.asked.push({ url, authorization: new Headers(init.headers).get('authorization') });
+    const path = url.pathname;
+    if (path === '/watchkeeper/v1/access') return Response.json({ resource: 'pods', verb: 'list', all: false, namespaces: this.namespaces, incomplete: false });
+    if (path === '/watchkeeper/v1/multiwatch') {
+      const watches = url.searchParams.getAll('watch').map((watch) => watch.replace(/\?.*/, ''));
+      this.carried.add(watches);
+      const body = new ReadableStream<Uint8Array>({
+        start: (controller) => init.signal?.addEventListener('abort', () => {
+          this.carried.delete(watches);
+          controller.error(init.signal!.reason);
+        }),
+      });
+      return new Response(body);
+    }
+    const [, namespace] = /^\/api\/v1\/namespaces\/([^/]+)\/pods$/.exec(path) ?? [];
+    if (!namespace || !this.namespaces.includes(namespace)) return forbidden(path);
+    if (url.searchParams.has('fields') && !this.fields) return Response.json({ kind: 'Status', message: 'fields: leave them out', reason: 'BadRequest', code: 400 }, { status: 400 });
+    const pod = { metadata: { namespace, name: 'web', uid: namespace, resourceVersion: '5' }, spec: { nodeName: 'node-0' }, status: { phase: 'Running' } };
+    return Response.json({ kind: 'PodList', apiVersion: 'v1', metadata: { resourceVersion: '10' }, items: [pod] });
+  };
+}
+
+/** Reads a gateway until a condition holds. */
+async function read(gateway: Gateway, done: (status: Status | undefined, scope: Scope | undefined, rows: Rows) => boolean) {
+  globalThis.fetch = gateway.fetch as typeof fetch;
+  const rows = new Rows();
+  let status: Status | undefined;
+  let scope: Scope | undefined;
+  const live = new Live('http://x/', 'http://x/watchkeeper/v1/', rows, () => {}, (s) => (status = s), (s) => (scope = s));
+  try {
+    for (const deadline = Date.now() + 20_000; !done(status, scope, rows); await new Promise((resolve) => setTimeout(resolve, 10))) {
+      assert.ok(Date.now() < deadline, `${JSON.stringify(status)} ${JSON.stringify(scope)} ${rows.size}`);
+    }
+  } finally {
+    live.close();
+  }
+  return { status: status!, scope: scope!, rows };
+}
+
+test('a reader of some namespaces has a watch of each, on few connections', async () => {
+  useToken('abc');
+  const names = Array.from({ length: maxNamespaces + 20 }, (_, i) => `ns-${String(i).padStart(3, '0')}`);
+  const gateway = new Gateway(names);
+  let carried: string[][] = [];
+  const { status, scope, rows } = await read(gateway, (status, _, rows) => {
+    // Namespaces that join later replace the response of their connection.
+    carried = [...gateway.carried];
+    return status?.phase === 'live' && rows.size === maxNamespaces && new Set(carried.flat()).size === maxNamespaces && carried.flat().length === maxNamespaces;
+  });
+  assert.equal(status.text, '');
+  assert.deepEqual([scope.namespaces, scope.omitted, scope.incomplete], [names.slice(0, maxNamespaces), 20, false]);
+  assert.match(scope.nodes, /nodes is forbidden/);
+  assert.equal(rows.synced, true);
+  assert.ok(carried.length <= 3 && carried.every((watches) => watches.length <= 100), `${carried.map((watches) => watches.length)}`);
+  assert.deepEqual(gateway.asked.filter(({ authorization }) => authorization !== 'Bearer abc'), []);
+  assert.deepEqual(gateway.asked.filter(({ url }) => url.href.includes('abc')), []);
+  useToken('');
+});
+
+test('a gateway without projections for the reader is asked for whole objects', async () => {
+  const gateway = new Gateway(['a', 'b'], false);
+  const { scope } = await read(gateway, (status, _, rows) => status?.phase === 'live' && rows.size === 2);
+  assert.deepEqual(scope.namespaces, ['a', 'b']);
+  assert.ok(gateway.asked.some(({ url }) => url.pathname.endsWith('/namespaces/a/pods') && !url.searchParams.has('fields')));
+});
+
+test('a reader without any namespace', async () => {
+  const { status, scope, rows } = await read(new Gateway([]), (status) => status?.phase === 'denied');
+  assert.deepEqual([status.text, status.code, scope.namespaces, rows.size, rows.synced], ['You may not list Pods in any namespace.', undefined, [], 0, false]);
+});
