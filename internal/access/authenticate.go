@@ -33,6 +33,8 @@ import (
 const (
 	// callTimeout bounds a review, as in the API server's delegating authenticator.
 	callTimeout = 10 * time.Second
+	// readyTimeout bounds the wait for the cluster's CAs at the start.
+	readyTimeout = 3 * time.Second
 	// The ConfigMap that has the CAs of clients and of front proxies. The API server writes
 	// it, and extension API servers read it.
 	authenticationNamespace = "kube-system"
@@ -120,6 +122,20 @@ func (a *Authenticator) Run(ctx context.Context) {
 		running.Go(func() { run(ctx, 1) })
 	}
 	running.Wait()
+}
+
+// WaitReady waits a short time for the cluster's CAs, without which no client certificate
+// is accepted.
+func (a *Authenticator) WaitReady(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
+	defer cancel()
+	for len(a.clientCA.CurrentCABundleContent()) == 0 || len(a.proxyHeaders.UsernameHeaders()) == 0 {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
 }
 
 // ClientCAs returns the CAs of the client certificates that are accepted, in PEM; empty

@@ -70,6 +70,7 @@ type Permit struct {
 	keys   []any
 	ended  chan struct{}
 	why    *metav1.Status // why it ended; set before ended is closed
+	onEnd  func()         // called when it ends; nil for nothing
 	closed bool
 }
 
@@ -162,6 +163,21 @@ func (t *Permit) Refusal() *metav1.Status {
 		return nil
 	}
 }
+
+// OnEnd sets a function that is called, on a goroutine of its own, some time after the
+// permit has ended: it makes a client go that reads nothing, and so does not see the end.
+func (t *Permit) OnEnd(f func()) {
+	t.of.mu.Lock()
+	defer t.of.mu.Unlock()
+	if t.why == nil {
+		t.onEnd = f
+		return
+	}
+	time.AfterFunc(endGrace, f)
+}
+
+// endGrace is how long the end of a permit may take to reach the client.
+const endGrace = 5 * time.Second
 
 // Close gives the permit back.
 func (t *Permit) Close() {
@@ -351,6 +367,9 @@ func (p *Permits) check(ctx context.Context, key any) {
 	for permit := range r.permits {
 		permit.why = why
 		close(permit.ended)
+		if permit.onEnd != nil {
+			time.AfterFunc(endGrace, permit.onEnd)
+		}
 		permit.leaveLocked()
 	}
 }

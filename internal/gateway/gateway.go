@@ -253,6 +253,14 @@ func recordingState(opts Options) func() historyapi.RecordingState {
 	}
 }
 
+// WaitReady waits a short time, at the start of shared mode, until client certificates can
+// be verified.
+func (g *Gateway) WaitReady(ctx context.Context) {
+	if g.shared != nil {
+		g.shared.WaitReady(ctx)
+	}
+}
+
 // ClientCAs returns the CAs of the client certificates that are accepted in shared mode,
 // in PEM; empty in local mode, or while they are not known.
 func (g *Gateway) ClientCAs() []byte {

@@ -227,6 +227,9 @@ func (s *live) watch(ctx context.Context, q *query) (watchStart, error) {
 	initial := q.SendsInitialEvents()
 	v := s.view
 	if q.Options.ResourceVersion == "" {
+		if q.Resource.Uncached() && s.alone && !s.projection {
+			return watchStart{}, errDeclined
+		}
 		if q.Resource.Uncached() {
 			return watchStart{}, s.decline(status.BadRequest(noProofOfEvents)) // no bookmark comes in time for a proof
 		}

@@ -191,6 +191,7 @@ func (rec *responseRecorder) release() {
 func (rec *responseRecorder) bind(s *httpstream.Watch) {
 	if rec.permit != nil {
 		rec.permitted = true
+		rec.permit.OnEnd(s.Abort)
 		s.Revoked, s.Owner = rec.permit.Ended(), permittedOwner{s.Owner, rec.permit, rec.event}
 	}
 }

@@ -148,6 +148,9 @@ func (s *Watch) follow() {
 	var drained <-chan time.Time
 	last, due := false, false // this is the last batch; a bookmark is due
 	for {
+		if s.isRevoked() {
+			return
+		}
 		b, err := source.Next()
 		if err != nil {
 			s.broken(err)
@@ -228,7 +231,7 @@ func (s *Watch) unwritable(err error) bool {
 // send it at the same time. It returns false if the watcher does not see it, or the watch
 // has ended.
 func (s *Watch) event(e *timeline.Event, shared bool) bool {
-	if s.ended {
+	if s.ended = s.ended || s.isRevoked(); s.ended {
 		return false
 	}
 	typ, object, ok := s.Interest.Seen(e)
@@ -259,6 +262,10 @@ func (s *Watch) snapshot() {
 		s.timer.startInitial(bytes)
 		for i, o := range s.Initial {
 			s.Initial[i] = nil // a slow client must not keep objects that it has received
+			if s.isRevoked() {
+				s.ended = true
+				break
+			}
 			if s.write(s.Wire.Event(kube.Added, o)); s.ended {
 				break
 			}
@@ -364,9 +371,23 @@ func (s *Watch) isOver() bool {
 	select {
 	case <-s.gone:
 		return true
+	default:
+		return s.isRevoked() || s.timer.timeUp()
+	}
+}
+
+// isRevoked reports whether the client may not read further.
+func (s *Watch) isRevoked() bool {
+	if s.Revoked == nil {
+		return false
+	}
+	select {
 	case <-s.Revoked:
 		return true
 	default:
-		return s.timer.timeUp()
+		return false
 	}
 }
+
+// Abort ends the watch at once, even if its client does not read.
+func (s *Watch) Abort() { s.timer.abort() }

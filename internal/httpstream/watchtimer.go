@@ -107,6 +107,20 @@ func (t *watchTimer) cut() {
 	}
 }
 
+// abort ends the watch, and a write that its client does not read.
+func (t *watchTimer) abort() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.over {
+		return
+	}
+	t.cutOff.Store(true)
+	t.wake()
+	if t.out != nil { // a WebSocket's writes have deadlines
+		t.out.abort()
+	}
+}
+
 // timeUp reports whether the watch has to end.
 func (t *watchTimer) timeUp() bool { return t.cutOff.Load() || !time.Now().Before(t.deadline) }
 

@@ -67,6 +67,10 @@ func (p *Handler) identify(in *http.Request, out http.Header) {
 			delete(out, name)
 		}
 	}
+	if caller.HasToken() && out["Authorization"] == nil && !request.IsUpgrade(in) {
+		// The token was the subprotocol of a WebSocket that is none for the API server.
+		out.Set("Authorization", "Bearer "+caller.Token)
+	}
 	if !caller.HasToken() {
 		without := request.WithoutCredentials(&http.Request{Header: out})
 		for name := range out {

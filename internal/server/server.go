@@ -316,6 +316,7 @@ func (s *server) run(ctx context.Context) error {
 			failed <- err
 		}
 	})
+	s.gw.WaitReady(ctx)
 	for _, e := range s.endpoints() {
 		edge.Go(func() {
 			if err := e.serve(); !errors.Is(err, http.ErrServerClosed) {
