@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 )
 
@@ -115,7 +116,7 @@ func (c cluster) apiserverSpec(a apiServer, client *http.Client, more []string) 
 		name:    a.name,
 		program: kubeAPIServer,
 		tier:    apiTier,
-		args: append([]string{
+		args: override([]string{
 			"--bind-address=127.0.0.1",
 			fmt.Sprintf("--secure-port=%d", a.port),
 			"--advertise-address=127.0.0.1",
@@ -146,11 +147,23 @@ func (c cluster) apiserverSpec(a apiServer, client *http.Client, more []string) 
 			"--service-account-signing-key-file=" + c.pki("sa.key"),
 			"--service-cluster-ip-range=10.0.0.0/24",
 			"--allow-privileged",
-		}, more...),
+		}, more),
 		port:   a.port,
 		health: health,
 		before: a.before,
 	}
+}
+
+// override appends more to args, without those of args that more has a value for:
+// kube-apiserver would add up the values of some flags, such as --authorization-mode.
+func override(args, more []string) []string {
+	name := func(arg string) string {
+		name, _, _ := strings.Cut(arg, "=")
+		return name
+	}
+	return append(slices.DeleteFunc(args, func(arg string) bool {
+		return slices.ContainsFunc(more, func(other string) bool { return name(other) == name(arg) })
+	}), more...)
 }
 
 func (c cluster) controllerManagerSpec(s state, client *http.Client) spec {

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"sync"
 	"time"
 
@@ -22,7 +23,7 @@ type upOptions struct {
 	nodes         int // negative: as in the last up, or defaultNodes
 	apiserverPort int // 0: as in the last up, or any free port
 	fresh         bool
-	apiserver     []string // additional arguments of kube-apiserver
+	apiserver     []string // additional arguments of kube-apiserver, as --name=value
 	apiservers    int
 	balance       balancer.Mode // with several API servers
 }
@@ -32,6 +33,7 @@ const defaultNodes = 5
 func upCommand(dir *string) *cobra.Command {
 	var options upOptions
 	var featureGates, runtimeConfig, balance string
+	var apiserverArgs []string
 	command := &cobra.Command{
 		Use:   "up",
 		Short: "Start the cluster and stay in the foreground until Ctrl-C",
@@ -60,6 +62,12 @@ that are ready, and balances
 			if runtimeConfig != "" {
 				options.apiserver = append(options.apiserver, "--runtime-config="+runtimeConfig)
 			}
+			for _, arg := range apiserverArgs {
+				if name, _, ok := strings.Cut(arg, "="); !ok || name == "" || strings.HasPrefix(name, "-") {
+					return fmt.Errorf("--apiserver-arg %q must be NAME=VALUE, such as audit-log-path=/tmp/audit.log", arg)
+				}
+				options.apiserver = append(options.apiserver, "--"+arg)
+			}
 			if options.apiservers < 1 {
 				return errors.New("--apiservers must be 1 or more")
 			}
@@ -78,6 +86,7 @@ that are ready, and balances
 	command.Flags().BoolVar(&options.fresh, "fresh", false, "first delete the cluster's data, certificates and ports")
 	command.Flags().StringVar(&featureGates, "feature-gates", "", "feature gates of kube-apiserver, such as A=true,B=false; not kept for the next up")
 	command.Flags().StringVar(&runtimeConfig, "runtime-config", "", "runtime config of kube-apiserver, such as api/all=true; not kept for the next up")
+	command.Flags().StringArrayVar(&apiserverArgs, "apiserver-arg", nil, "`NAME=VALUE` of a flag of kube-apiserver, such as audit-log-path=/tmp/audit.log; replaces localcluster's own value of that flag; may be repeated; not kept for the next up")
 	command.Flags().IntVar(&options.apiservers, "apiservers", 1, "number of API servers; not kept for the next up")
 	command.Flags().StringVar(&balance, "balance", string(balancer.Connection), "what a balancer spreads over several API servers: connection, request or random")
 	return command
