@@ -73,6 +73,7 @@ var imports = map[string][]string{
 	"internal/archtest":      {},
 	"internal/faultproxy":    {},
 	"internal/robustness":    {},
+	"internal/rights":        {},
 	"internal/past/pasttest": {"informer/kube", "informer/scan", "internal/history", "internal/timeline"},
 
 	"informer/clientgo/kubeconfig": {"informer"},
