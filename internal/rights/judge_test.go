@@ -82,8 +82,6 @@ func (t *trial) judgeCert() string {
 	switch {
 	case t.direct.code == http.StatusForbidden:
 		return t.wantCode(http.StatusForbidden)
-	case t.resource == "events" && t.gateway.code == http.StatusBadRequest && strings.Contains(t.gateway.message, "give a resourceVersion"):
-		return "" // what helps such a caller: the gateway cannot prove that its Events are the newest
 	case t.gateway.code == http.StatusForbidden && !named:
 		return "403 without " + impersonateFlag + " for what the API server allows"
 	case !named && (t.sub != "" || t.method != http.MethodGet && t.method != http.MethodHead):

@@ -151,21 +151,33 @@ func TestWrongGateways(t *testing.T) {
 			defer gateway.Close()
 			ca := x509.NewCertPool()
 			ca.AddCert(gateway.Certificate())
-			_, mismatches := r.run(server{gateway.URL, ca}, 600, true, everyone)
 			found := map[string]int{}
-			for trial := range mismatches {
-				found[string(trial.identity.kind)+"/"+string(trial.form)]++
+			lacks := func() (kinds []string) {
+				for _, kind := range wrong.found {
+					if found[kind] == 0 {
+						kinds = append(kinds, kind)
+					}
+				}
+				return kinds
 			}
-			t.Logf("%d mismatches: %v", len(mismatches), found)
-			for trial, what := range mismatches {
-				if slices.Contains(wrong.clean, string(trial.identity.kind)+"/"+string(trial.form)) {
-					t.Errorf("%s: %s", what, trial)
+			// Some defects show in few cases, and depend on the order of concurrent requests.
+			first := r.seed
+			defer func() { r.seed = first }()
+			for range 10 {
+				r.seed += 10
+				_, mismatches := r.run(server{gateway.URL, ca}, 600, true, everyone)
+				for trial, what := range mismatches {
+					kind := string(trial.identity.kind) + "/" + string(trial.form)
+					if found[kind]++; slices.Contains(wrong.clean, kind) {
+						t.Errorf("%s: %s", what, trial)
+					}
+				}
+				if lacks() == nil {
+					break
 				}
 			}
-			for _, kind := range wrong.found {
-				if found[kind] == 0 {
-					t.Errorf("no mismatch of %s", kind)
-				}
+			if t.Logf("mismatches: %v", found); lacks() != nil {
+				t.Errorf("no mismatch of %q", lacks())
 			}
 		})
 	}
