@@ -29,7 +29,7 @@ var layers = [][]string{
 	{"internal/watchcache"},
 	{"internal/access", "internal/audit", "internal/past", "internal/httpstream", "internal/selfreview"},
 	{"internal/upstream"},
-	{"internal/request"},
+	{"internal/request", "internal/fairness"},
 	{"internal/status", "internal/recording", "internal/api", "internal/webpage", "ui"},
 	{"internal/change", "internal/timeline", "internal/wire", "internal/history"},
 	{"internal/history/delta", "internal/history/budget", "internal/history/failstop"},

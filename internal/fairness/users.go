@@ -1,0 +1,244 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package fairness
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/watchkeeper/watchkeeper/internal/status"
+)
+
+// Limits are the bounds of each user. Zero means the default.
+type Limits struct {
+	Lists     int   // in flight
+	Streams   int   // watches, and other requests that last
+	Selectors int   // distinct, of open watches
+	Bytes     int64 // of answers that clients have not read yet
+	Past      int   // of each kind of reads of the past at a time
+}
+
+// The default limits. A controller opens about 50 watches, and the hub of a continuous
+// delivery system thousands.
+const (
+	DefaultLists     = 16
+	DefaultStreams   = 5000
+	DefaultSelectors = 1000
+	DefaultBytes     = 512 << 20
+	DefaultPast      = 2
+)
+
+const (
+	// waitingPerList is how many lists of a user may wait for each one that may be in
+	// flight. They wait for maxWait.
+	waitingPerList = 8
+	maxWait        = 10 * time.Second
+	// turnsPerProcessor lets the processors work while a turn passes on.
+	turnsPerProcessor = 2
+	// The seconds after which a client may ask again. client-go does so ten times.
+	listRetry, streamRetry, pastRetry = 1, 5, 5
+)
+
+func orDefault[T int | int64](n *T, value T) {
+	if *n == 0 {
+		*n = value
+	}
+}
+
+// A bound is one of the bounds of a user, by its label in metrics.
+type bound string
+
+const (
+	boundLists     bound = "lists"
+	boundStreams   bound = "streams"
+	boundSelectors bound = "selectors"
+	boundBytes     bound = "bytes"
+	boundPast      bound = "past"
+)
+
+// Users has what each user takes, and bounds it. A nil *Users bounds nothing. It is safe
+// for concurrent use.
+type Users struct {
+	limits Limits
+	lists  *Queue
+	turns  *Queue
+	calls  *Queue // of the history API
+	*metrics
+
+	mu   sync.Mutex // guards the field below
+	open map[string]*usage
+}
+
+// A usage is what a user has open.
+type usage struct {
+	streams   int
+	bytes     int64
+	selectors map[selector]int // the watches with each; nil for none
+}
+
+// A selector identifies a selector of any length.
+type selector [sha256.Size]byte
+
+// NewUsers returns the users of a gateway, who have nothing open.
+func NewUsers(l Limits) *Users {
+	orDefault(&l.Lists, DefaultLists)
+	orDefault(&l.Streams, DefaultStreams)
+	orDefault(&l.Selectors, DefaultSelectors)
+	orDefault(&l.Bytes, DefaultBytes)
+	orDefault(&l.Past, DefaultPast)
+	return &Users{
+		limits:  l,
+		lists:   NewQueue(QueueOptions{PerKey: l.Lists, MaxWaiting: waitingPerList * l.Lists, Wait: maxWait}),
+		turns:   NewQueue(QueueOptions{Slots: turnsPerProcessor * runtime.GOMAXPROCS(0), Wait: -1}),
+		calls:   NewQueue(QueueOptions{PerKey: l.Past, MaxWaiting: waitingPerList * l.Past, Wait: maxWait}),
+		metrics: newMetrics(),
+		open:    map[string]*usage{},
+	}
+}
+
+// List begins a list, which the caller ends when the client has read it. It waits while
+// the user has as many as it may have.
+func (u *Users) List(ctx context.Context) (end func(), err error) {
+	return u.acquire(ctx, "lists in flight", boundLists)
+}
+
+// Call begins a call of the history API, which the caller ends.
+func (u *Users) Call(ctx context.Context) (end func(), err error) {
+	return u.acquire(ctx, "requests to the history in flight", boundPast)
+}
+
+func (u *Users) acquire(ctx context.Context, what string, b bound) (end func(), err error) {
+	user, ok := UserOf(ctx)
+	if u == nil || !ok {
+		return func() {}, nil
+	}
+	q := u.lists
+	if b == boundPast {
+		q = u.calls
+	}
+	slot, err := q.Acquire(ctx, user.Name)
+	switch {
+	case err == nil:
+		return slot.Release, nil
+	case errors.Is(err, ErrShare) && b == boundPast:
+		return nil, u.refusePast(user, what)
+	case errors.Is(err, ErrShare):
+		return nil, u.refuse(user, b, listRetry, fmt.Sprintf(
+			"user %q has %d %s, as many as a user may have (--max-lists-per-user), and others that wait: try again", user.Name, q.PerKey, what))
+	}
+	return nil, err // the client is gone
+}
+
+// PerUserPast makes a queue give each user only some of its slots. what are the things
+// that the slots are for. The result returns the refusal for a user with [ErrShare].
+func (u *Users) PerUserPast(q *Queue, what string) func(context.Context) error {
+	q.PerKey, q.MaxWaiting = u.limits.Past, waitingPerList*u.limits.Past
+	return func(ctx context.Context) error {
+		user, _ := UserOf(ctx)
+		return u.refusePast(user, what)
+	}
+}
+
+func (u *Users) refusePast(user User, what string) error {
+	return u.refuse(user, boundPast, pastRetry, fmt.Sprintf(
+		"user %q has %d %s, as many as a user may have (--max-past-reads-per-user), and others that wait: try again", user.Name, u.limits.Past, what))
+}
+
+// Stream opens a stream, which the caller closes. of is the selector of a watch with the
+// resource that it is for, "" for none.
+func (u *Users) Stream(ctx context.Context, of string) (closeIt func(), err error) {
+	user, ok := UserOf(ctx)
+	if u == nil || !ok {
+		return func() {}, nil
+	}
+	var s selector
+	if of != "" {
+		s = sha256.Sum256([]byte(of))
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	mine := u.usageLocked(user)
+	if mine.streams >= u.limits.Streams {
+		return nil, u.refuse(user, boundStreams, streamRetry, fmt.Sprintf(
+			"user %q has %d open watches and other streams, as many as a user may have (--max-streams-per-user)", user.Name, mine.streams))
+	}
+	if of != "" {
+		if mine.selectors[s] == 0 && len(mine.selectors) >= u.limits.Selectors {
+			return nil, u.refuse(user, boundSelectors, streamRetry, fmt.Sprintf(
+				"user %q has open watches with %d different selectors, as many as a user may have (--max-selectors-per-user)", user.Name, len(mine.selectors)))
+		}
+		if mine.selectors == nil {
+			mine.selectors = map[selector]int{}
+		}
+		mine.selectors[s]++
+	}
+	mine.streams++
+	u.metrics.streams[user.Class].Add(1)
+	return sync.OnceFunc(func() {
+		u.mu.Lock()
+		defer u.mu.Unlock()
+		u.metrics.streams[user.Class].Add(-1)
+		mine.streams--
+		if of != "" {
+			if mine.selectors[s]--; mine.selectors[s] == 0 {
+				delete(mine.selectors, s)
+			}
+		}
+		u.forgetLocked(user, mine)
+	}), nil
+}
+
+// Hold notes that an answer of so many bytes is in memory until the client has read it,
+// when the caller releases it. A user may always have one answer, whatever its size.
+func (u *Users) Hold(ctx context.Context, bytes int64) (release func(), err error) {
+	user, ok := UserOf(ctx)
+	if u == nil || !ok {
+		return func() {}, nil
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	mine := u.usageLocked(user)
+	if mine.bytes > 0 && mine.bytes+bytes > u.limits.Bytes {
+		return nil, u.refuse(user, boundBytes, listRetry, fmt.Sprintf(
+			"user %q has answers of %d bytes that its clients have not read yet, and this one has %d; a user may have %d (--max-buffered-per-user)",
+			user.Name, mine.bytes, bytes, u.limits.Bytes))
+	}
+	mine.bytes += bytes
+	u.metrics.bytes.Add(bytes)
+	return sync.OnceFunc(func() {
+		u.mu.Lock()
+		defer u.mu.Unlock()
+		mine.bytes -= bytes
+		u.metrics.bytes.Add(-bytes)
+		u.forgetLocked(user, mine)
+	}), nil
+}
+
+// usageLocked returns what a user has open. The caller adds something: a user who has
+// nothing is refused nothing.
+func (u *Users) usageLocked(user User) *usage {
+	mine := u.open[user.Name]
+	if mine == nil {
+		mine = &usage{}
+		u.open[user.Name] = mine
+	}
+	return mine
+}
+
+func (u *Users) forgetLocked(user User, mine *usage) {
+	if mine.streams == 0 && mine.bytes == 0 && u.open[user.Name] == mine {
+		delete(u.open, user.Name)
+	}
+}
+
+// refuse counts a refusal, and returns it.
+func (u *Users) refuse(user User, b bound, seconds int32, message string) error {
+	u.rejected.WithLabelValues(user.Class.String(), string(b)).Inc()
+	return &status.Error{Status: status.TooMany(message, seconds)}
+}

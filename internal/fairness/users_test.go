@@ -1,0 +1,292 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package fairness
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/watchkeeper/watchkeeper/internal/status"
+)
+
+func as(t *testing.T, name string) context.Context {
+	return WithUser(t.Context(), UserNamed(name))
+}
+
+// refusedBy checks that an error is a 429 that names a flag.
+func refusedBy(t *testing.T, err error, flag string) {
+	t.Helper()
+	refused, ok := errors.AsType[*status.Error](err)
+	if !ok || refused.Code != http.StatusTooManyRequests || refused.Details.RetryAfterSeconds < 1 || !strings.Contains(refused.Message, "(--"+flag+")") {
+		t.Errorf("%v; want a 429 that names --%s", err, flag)
+	}
+}
+
+// TestStreamsAndSelectors: each user has its own bounds, and gets back what it closes.
+func TestStreamsAndSelectors(t *testing.T) {
+	u := NewUsers(Limits{Streams: 5, Selectors: 2})
+	jane, john := as(t, "jane"), as(t, "john")
+	var closers []func()
+	open := func(ctx context.Context, of string) error {
+		c, err := u.Stream(ctx, of)
+		if err == nil {
+			closers = append(closers, c)
+		}
+		return err
+	}
+	for _, of := range []string{"pods?a", "pods?b", "pods?a", ""} {
+		if err := open(jane, of); err != nil {
+			t.Fatal(err)
+		}
+	}
+	refusedBy(t, open(jane, "pods?c"), "max-selectors-per-user")
+	if err := open(john, "pods?c"); err != nil {
+		t.Error("another user:", err)
+	}
+	if err := open(jane, "pods?b"); err != nil {
+		t.Error("a known selector:", err)
+	}
+	refusedBy(t, open(jane, ""), "max-streams-per-user")
+	closers[0]()
+	closers[0]()
+	refusedBy(t, open(jane, "pods?c"), "max-selectors-per-user") // the third one still has a
+	closers[2]()
+	if err := open(jane, "pods?c"); err != nil {
+		t.Error("after a selector was closed:", err)
+	}
+	for _, c := range closers {
+		c()
+	}
+	if len(u.open) != 0 {
+		t.Errorf("left over: %v", u.open)
+	}
+}
+
+// TestHold: answers beyond the bound are refused, except for a single one.
+func TestHold(t *testing.T) {
+	u := NewUsers(Limits{Bytes: 100})
+	jane := as(t, "jane")
+	large, err := u.Hold(jane, 1000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = u.Hold(jane, 1)
+	refusedBy(t, err, "max-buffered-per-user")
+	if _, err := u.Hold(as(t, "john"), 100); err != nil {
+		t.Error("another user:", err)
+	}
+	large()
+	first, err := u.Hold(jane, 60)
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := u.Hold(jane, 40)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = u.Hold(jane, 1)
+	refusedBy(t, err, "max-buffered-per-user")
+	nothing, err := u.Hold(as(t, "jim"), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first()
+	second()
+	nothing()
+	if len(u.open) != 1 {
+		t.Errorf("left over: %v", u.open)
+	}
+}
+
+// TestListsWait: lists beyond the bound wait, and those beyond the queue are refused.
+func TestListsWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		u := NewUsers(Limits{Lists: 2, Past: 1})
+		jane := as(t, "jane")
+		var ends []func()
+		for range 2 {
+			end, err := u.List(jane)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ends = append(ends, end)
+		}
+		results := make(chan error, 100)
+		for range 2*waitingPerList + 3 {
+			go func() {
+				end, err := u.List(jane)
+				if err == nil {
+					end()
+				}
+				results <- err
+			}()
+		}
+		synctest.Wait()
+		for range 3 {
+			refusedBy(t, <-results, "max-lists-per-user")
+		}
+		if end, err := u.List(as(t, "john")); err != nil {
+			t.Error("another user:", err)
+		} else {
+			end()
+		}
+		ends[0]()
+		for range 2 * waitingPerList {
+			if err := <-results; err != nil {
+				t.Error("a list that waited:", err)
+			}
+		}
+		ends[1]()
+		if u.lists.Keys() != 0 {
+			t.Error(u.lists.Keys())
+		}
+		if _, err := u.Call(jane); err != nil {
+			t.Error(err)
+		}
+		_, err := u.Call(jane) // after a wait
+		refusedBy(t, err, "max-past-reads-per-user")
+		lists := NewQueue(QueueOptions{Slots: 4})
+		refuse := u.PerUserPast(lists, "lists of the past")
+		acquire(t, lists, "jane")
+		if _, err := lists.Acquire(jane, "jane"); err != ErrShare {
+			t.Error(err)
+		}
+		refusedBy(t, refuse(jane), "max-past-reads-per-user")
+	})
+}
+
+// TestTurn: a list gives its turn up while a client blocks it, and has it while it works.
+func TestTurn(t *testing.T) {
+	u := NewUsers(Limits{})
+	u.turns = NewQueue(QueueOptions{Slots: 1, Wait: -1})
+	turn, err := u.Turn(as(t, "jane"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	inUse := func(want int) writerFunc {
+		return func(p []byte) (int, error) {
+			if got := u.turns.InUse(); got != want {
+				t.Errorf("%d turns in use for %q, want %d", got, p, want)
+			}
+			return len(p), nil
+		}
+	}
+	work, wait := turn.Working(inUse(1)), turn.Waiting(inUse(0))
+	for range 2 {
+		fmt.Fprint(work, "work")
+		fmt.Fprint(wait, "wait")
+	}
+	fmt.Fprint(wait, "wait")
+	turn.End()
+	turn.End()
+	if u.turns.Keys() != 0 {
+		t.Error("a turn is left")
+	}
+}
+
+type writerFunc func([]byte) (int, error)
+
+func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
+
+// TestNoUser: a request without a user has no bounds, nor has anything in local mode.
+func TestNoUser(t *testing.T) {
+	for _, u := range []*Users{nil, NewUsers(Limits{Lists: 1, Streams: 1, Selectors: 1, Bytes: 1, Past: 1})} {
+		for range 3 {
+			_, a := u.List(t.Context())
+			_, b := u.Call(t.Context())
+			_, c := u.Stream(t.Context(), fmt.Sprint("pods?", t.Name()))
+			_, d := u.Hold(t.Context(), 10)
+			turn, e := u.Turn(t.Context())
+			if err := errors.Join(a, b, c, d, e); err != nil || turn != nil {
+				t.Error(err)
+			}
+			var out bytes.Buffer
+			fmt.Fprint(turn.Working(turn.Waiting(&out)), "text")
+			if turn.End(); out.String() != "text" {
+				t.Errorf("%q", out.String())
+			}
+		}
+	}
+}
+
+// TestUserMetrics: metrics name classes and bounds, and no user.
+func TestUserMetrics(t *testing.T) {
+	u := NewUsers(Limits{Streams: 1})
+	registry := prometheus.NewPedanticRegistry()
+	registry.MustRegister(u)
+	for _, name := range []string{"jane", "system:node:a", "system:serviceaccount:ns:a", "system:serviceaccount:ns:b"} {
+		u.Seen(UserNamed(name))
+		for range 2 {
+			_, _ = u.Stream(as(t, name), "")
+		}
+	}
+	if _, err := u.Hold(as(t, "jane"), 7); err != nil {
+		t.Fatal(err)
+	}
+	const want = `
+# HELP watchkeeper_user_buffered_bytes Answers that are in memory until their clients have read them.
+# TYPE watchkeeper_user_buffered_bytes gauge
+watchkeeper_user_buffered_bytes 7
+# HELP watchkeeper_user_rejected_total Requests that got a 429 because their user was at a bound, by class and bound.
+# TYPE watchkeeper_user_rejected_total counter
+watchkeeper_user_rejected_total{bound="streams",class="node"} 1
+watchkeeper_user_rejected_total{bound="streams",class="serviceaccount"} 2
+watchkeeper_user_rejected_total{bound="streams",class="user"} 1
+# HELP watchkeeper_user_requests_total Requests of authenticated users, by class: user, serviceaccount or node.
+# TYPE watchkeeper_user_requests_total counter
+watchkeeper_user_requests_total{class="node"} 1
+watchkeeper_user_requests_total{class="serviceaccount"} 2
+watchkeeper_user_requests_total{class="user"} 1
+# HELP watchkeeper_user_streams Open watches and other streams of users, by class.
+# TYPE watchkeeper_user_streams gauge
+watchkeeper_user_streams{class="node"} 1
+watchkeeper_user_streams{class="serviceaccount"} 2
+watchkeeper_user_streams{class="user"} 1
+`
+	if err := testutil.GatherAndCompare(registry, strings.NewReader(want)); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestUsersAtOnce: many users at once keep their bounds, and leave nothing.
+func TestUsersAtOnce(t *testing.T) {
+	u := NewUsers(Limits{Streams: 8, Selectors: 3, Bytes: 100})
+	var running sync.WaitGroup
+	for n := range 32 {
+		ctx := as(t, fmt.Sprint("user-", n%4))
+		running.Go(func() {
+			for i := range 500 {
+				stop, err := u.Stream(ctx, fmt.Sprint("pods?", i%5))
+				if err == nil {
+					defer stop()
+				}
+				release, err := u.Hold(ctx, int64(1+i%60))
+				u.mu.Lock()
+				for name, of := range u.open {
+					if of.streams > 8 || len(of.selectors) > 3 || of.bytes > 100 {
+						t.Errorf("%s: %+v", name, of)
+					}
+				}
+				u.mu.Unlock()
+				if err == nil {
+					release()
+				}
+			}
+		})
+	}
+	running.Wait()
+	if len(u.open) != 0 || u.metrics.bytes.Load() != 0 || u.metrics.streams[Other].Load() != 0 {
+		t.Errorf("left over: %v", u.open)
+	}
+}
