@@ -160,7 +160,7 @@ func (a *Authenticator) Authenticate(r *http.Request) (*Caller, error) {
 		}
 	}
 	// The authenticators remove the credential from the request that they get.
-	seen := &seenToken{}
+	seen := &seenToken{address: addressKey(r.RemoteAddr)}
 	clone := r.WithContext(context.WithValue(r.Context(), seenKey{}, seen))
 	clone.Header = r.Header.Clone()
 	resp, ok, err := a.bearers.AuthenticateRequest(clone)

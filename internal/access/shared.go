@@ -86,6 +86,9 @@ func Refused(err error) *metav1.Status {
 	if err == ErrUnauthenticated { //nolint:errorlint // it is never wrapped
 		return status.Unauthorized(err.Error())
 	}
+	if isBusy(err) {
+		return status.TooMany("too many tokens are being checked, from this address or from all: try again", reviewRetry)
+	}
 	return status.Unavailable("the credentials cannot be checked: the API server gave no answer: "+err.Error(), true)
 }
 

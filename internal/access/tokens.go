@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net"
+	"net/netip"
 	"net/url"
 	"slices"
 	"strings"
@@ -21,12 +22,38 @@ import (
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	"k8s.io/apiserver/pkg/authentication/authenticator"
 
+	"github.com/watchkeeper/watchkeeper/internal/fairness"
 	"github.com/watchkeeper/watchkeeper/internal/upstream"
 )
 
 // tokenTTL is how long the result of a TokenReview is used, as in the API server's
 // delegating authenticator.
 const tokenTTL = 10 * time.Second
+
+// The bounds of TokenReviews for tokens that are not cached. Anyone who can connect causes
+// one by a token that they make up, which costs the API server, and an attacker has any
+// number of tokens. So addresses take turns, and none has more than a part of the slots: a
+// flood from one address, or from a few, delays the reviews for others by the time of some
+// reviews, and does not reach the API server in full. Callers whose tokens are cached need no
+// slot; refused tokens have a cache of their own, so that they displace no accepted ones.
+// The reviews of open watches (Permits) have no bound here.
+//
+// This does not defend against an attacker with many addresses, who gets the turns of all of
+// them and can fill the queue; against one behind the same address as others, such as a load
+// balancer that does not keep the addresses of clients; or against floods of connections
+// and TLS handshakes. Such floods are for the network to stop: NetworkPolicies, or a proxy
+// that limits rates. Headers such as X-Forwarded-For do not count, since anyone can set them.
+const (
+	maxReviews           = 64
+	maxReviewsPerAddress = 16
+	// Further ones wait for reviewWait, and get a 429 then, or at once if many wait.
+	reviewWait             = 5 * time.Second
+	maxWaitingPerAddress   = 1024
+	maxWaitingReviews      = 8192
+	reviewRetry            = 1  // seconds
+	refusedTokensPerCached = 8  // one refused token is cached for so many others
+	ipv6Prefix             = 64 // bits of an IPv6 address that one client may have all addresses of
+)
 
 // A tokenID identifies a token and is not secret.
 type tokenID [sha256.Size]byte
@@ -40,6 +67,8 @@ type tokens struct {
 	audiences authenticator.Audiences
 	inflight  *upstream.Inflight[*reviewedToken]
 	known     *cache.LRUExpireCache // tokenID to *reviewedToken
+	refused   *cache.LRUExpireCache // the same of refused tokens
+	reviews   *fairness.Queue       // by address
 	hints     *hints
 }
 
@@ -55,21 +84,38 @@ func newTokens(review authenticator.Token, audiences authenticator.Audiences, si
 	return &tokens{
 		review: review, audiences: audiences,
 		inflight: upstream.NewInflight[*reviewedToken](b, callTimeout),
-		known:    cache.NewLRUExpireCache(size), hints: h,
+		known:    cache.NewLRUExpireCache(size),
+		refused:  cache.NewLRUExpireCache(max(1, size/refusedTokensPerCached)),
+		reviews: fairness.NewQueue(fairness.QueueOptions{
+			Slots: maxReviews, PerKey: maxReviewsPerAddress, Wait: reviewWait,
+			MaxWaiting: maxWaitingPerAddress, MaxAllWaiting: maxWaitingReviews,
+		}),
+		hints: h,
 	}
 }
 
 // cached returns the cached result for a token, nil if there is none.
 func (t *tokens) cached(id tokenID) *reviewedToken {
-	known, ok := t.known.Get(id)
-	if !ok {
-		return nil
+	for _, c := range []*cache.LRUExpireCache{t.known, t.refused} {
+		if known, ok := c.Get(id); ok {
+			r := known.(*reviewedToken)
+			if r.resp != nil && t.hints.concernCredential(r.hints, r.resp.User) {
+				return nil
+			}
+			return r
+		}
 	}
-	r := known.(*reviewedToken)
-	if r.resp != nil && t.hints.concernCredential(r.hints, r.resp.User) {
-		return nil
+	return nil
+}
+
+// remember caches a result in place of an earlier one.
+func (t *tokens) remember(id tokenID, r *reviewedToken) {
+	in, other := t.known, t.refused
+	if r.resp == nil {
+		in, other = other, in
 	}
-	return r
+	in.Add(id, r, t.ttl(r))
+	other.Remove(id)
 }
 
 // forget makes the next request with a token ask the API server.
@@ -80,25 +126,32 @@ type seenKey struct{}
 
 // A seenToken is the token that authenticated a request.
 type seenToken struct {
-	token  string
-	id     tokenID
-	result *reviewedToken
+	address string // of the client, as a key of the queue
+	token   string
+	id      tokenID
+	result  *reviewedToken
 }
 
 // AuthenticateToken implements authenticator.Token for a request whose context has a
 // *seenToken.
 func (t *tokens) AuthenticateToken(ctx context.Context, token string) (*authenticator.Response, bool, error) {
-	id := idOf(token)
+	id, seen := idOf(token), ctx.Value(seenKey{}).(*seenToken)
 	result := t.cached(id)
 	if result == nil {
+		address := seen.address
 		var err error
 		result, err = t.inflight.Do(ctx, string(id[:]), func(ctx context.Context) (*reviewedToken, error) {
 			if known := t.cached(id); known != nil { // reviewed meanwhile
 				return known, nil
 			}
+			slot, err := t.reviews.Acquire(ctx, address)
+			if err != nil {
+				return nil, err
+			}
+			defer slot.Release()
 			result, err := t.ask(ctx, token)
 			if err == nil {
-				t.known.Add(id, result, t.ttl(result))
+				t.remember(id, result)
 			}
 			return result, err
 		})
@@ -109,7 +162,7 @@ func (t *tokens) AuthenticateToken(ctx context.Context, token string) (*authenti
 	if result.resp == nil {
 		return nil, false, result.refusal
 	}
-	*ctx.Value(seenKey{}).(*seenToken) = seenToken{token, id, result}
+	seen.token, seen.id, seen.result = token, id, result
 	return result.resp, true, nil
 }
 
@@ -137,9 +190,30 @@ func (t *tokens) ask(ctx context.Context, token string) (*reviewedToken, error) 
 	return &reviewedToken{refusal: err}, nil
 }
 
+// addressKey returns the part of a request's remote address that one client has.
+func addressKey(remote string) string {
+	of, err := netip.ParseAddrPort(remote)
+	if err != nil {
+		return remote
+	}
+	ip := of.Addr().Unmap()
+	if prefix, err := ip.Prefix(ipv6Prefix); ip.Is6() && err == nil {
+		return prefix.String()
+	}
+	return ip.String()
+}
+
+// isBusy reports whether an error means that too many reviews were asked for.
+func isBusy(err error) bool {
+	return errors.Is(err, fairness.ErrBusy) || errors.Is(err, fairness.ErrShare)
+}
+
 // isUnavailable reports whether an error of an authenticator means that the API server
 // gave no answer. For an invalid token it answers with an error that has no type.
 func isUnavailable(err error) bool {
+	if isBusy(err) {
+		return true
+	}
 	if all, ok := errors.AsType[utilerrors.Aggregate](err); ok {
 		return slices.ContainsFunc(all.Errors(), isUnavailable)
 	}

@@ -1,0 +1,176 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package access
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"k8s.io/apiserver/pkg/authentication/authenticator"
+	"k8s.io/apiserver/pkg/authentication/request/bearertoken"
+	"k8s.io/apiserver/pkg/authentication/request/union"
+	"k8s.io/apiserver/pkg/authentication/user"
+
+	"github.com/watchkeeper/watchkeeper/internal/upstream"
+)
+
+// slowReviews accepts the token "good", and takes a second for each.
+type slowReviews struct{ running, most, asked atomic.Int32 }
+
+func (s *slowReviews) AuthenticateToken(ctx context.Context, token string) (*authenticator.Response, bool, error) {
+	s.asked.Add(1)
+	s.most.Store(max(s.most.Load(), s.running.Add(1)))
+	defer s.running.Add(-1)
+	select {
+	case <-time.After(time.Second):
+	case <-ctx.Done():
+		return nil, false, ctx.Err()
+	}
+	if token != "good" {
+		return nil, false, errors.New("invalid bearer token")
+	}
+	return &authenticator.Response{User: &user.DefaultInfo{Name: "jane"}}, true, nil
+}
+
+// authenticatorOf returns an authenticator of tokens only.
+func authenticatorOf(review authenticator.Token, b *upstream.Background) *Authenticator {
+	a := &Authenticator{tokens: newTokens(review, nil, DefaultCacheSize, newHints(), b)}
+	a.bearers = union.New(bearertoken.New(a.tokens))
+	return a
+}
+
+func withToken(ctx context.Context, address, token string) *http.Request {
+	r, _ := http.NewRequestWithContext(ctx, http.MethodGet, "/api", http.NoBody)
+	r.RemoteAddr = address
+	r.Header.Set("Authorization", "Bearer "+token)
+	return r
+}
+
+// TestTokenFlood: made-up tokens from one address take a part of the reviews, are refused
+// beyond a bound, and leave those of another address alone.
+func TestTokenFlood(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := upstream.NewBackground()
+		defer b.Stop()
+		reviews := &slowReviews{}
+		a := authenticatorOf(reviews, b)
+		const flood = 3000
+		var refused, busy atomic.Int32
+		ended := make(chan struct{}, flood)
+		for n := range flood {
+			go func() {
+				_, err := a.Authenticate(withToken(t.Context(), fmt.Sprintf("10.0.0.1:%d", 1+n), fmt.Sprint("made-up-", n)))
+				switch s := Refused(err); s.Code {
+				case http.StatusUnauthorized:
+					refused.Add(1)
+				case http.StatusTooManyRequests:
+					if busy.Add(1); s.Details.RetryAfterSeconds < 1 {
+						t.Error("no Retry-After")
+					}
+				default:
+					t.Error(err)
+				}
+				ended <- struct{}{}
+			}()
+		}
+		synctest.Wait()
+		if n := reviews.running.Load(); n != maxReviewsPerAddress {
+			t.Errorf("%d reviews at a time for one address", n)
+		}
+		if n := busy.Load(); n != flood-maxReviewsPerAddress-maxWaitingPerAddress {
+			t.Errorf("%d requests were refused at once", n)
+		}
+		caller, err := a.Authenticate(withToken(t.Context(), "10.0.0.2:1", "good"))
+		if err != nil || caller.User.GetName() != "jane" {
+			t.Error("another address:", err)
+		}
+		for range flood {
+			<-ended
+		}
+		t.Logf("%d tokens refused, %d not checked, %d reviews", refused.Load(), busy.Load(), reviews.asked.Load())
+		if refused.Load()+busy.Load() != flood || a.tokens.reviews.Keys() != 0 {
+			t.Errorf("%d keys are left", a.tokens.reviews.Keys())
+		}
+		asked := reviews.asked.Load()
+		if _, err := a.Authenticate(withToken(t.Context(), "10.0.0.1:1", "good")); err != nil || reviews.asked.Load() != asked {
+			t.Error("a cached token needs no review:", err)
+		}
+	})
+}
+
+// TestManyAddresses: not more than maxReviews are asked for at a time.
+func TestManyAddresses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := upstream.NewBackground()
+		defer b.Stop()
+		reviews := &slowReviews{}
+		a := authenticatorOf(reviews, b)
+		const all = 300
+		ended := make(chan error, all)
+		for n := range all {
+			go func() {
+				_, err := a.Authenticate(withToken(t.Context(), fmt.Sprintf("10.0.%d.1:1", n%100), fmt.Sprint("made-up-", n)))
+				ended <- err
+			}()
+		}
+		for range all {
+			if err := <-ended; err != ErrUnauthenticated {
+				t.Error(err)
+			}
+		}
+		if n := reviews.most.Load(); n != maxReviews {
+			t.Errorf("%d reviews at a time", n)
+		}
+	})
+}
+
+// TestRefusedTokensDisplaceNone: refused tokens do not push accepted ones out of the cache.
+func TestRefusedTokensDisplaceNone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := upstream.NewBackground()
+		defer b.Stop()
+		instant := reviewFunc(func(token string) bool { return token == "good" })
+		tokens := newTokens(instant, nil, 8, newHints(), b)
+		ask := func(token string) bool {
+			ctx := context.WithValue(t.Context(), seenKey{}, &seenToken{})
+			_, ok, _ := tokens.AuthenticateToken(ctx, token)
+			return ok
+		}
+		if !ask("good") {
+			t.Fatal("not accepted")
+		}
+		for n := range 100 {
+			ask(fmt.Sprint("made-up-", n))
+		}
+		if tokens.cached(idOf("good")) == nil || tokens.cached(idOf("made-up-99")) == nil || tokens.cached(idOf("made-up-0")) != nil {
+			t.Error("the caches have something else")
+		}
+	})
+}
+
+type reviewFunc func(token string) bool
+
+func (f reviewFunc) AuthenticateToken(_ context.Context, token string) (*authenticator.Response, bool, error) {
+	if !f(token) {
+		return nil, false, errors.New("invalid bearer token")
+	}
+	return &authenticator.Response{User: &user.DefaultInfo{Name: "jane"}}, true, nil
+}
+
+func TestAddressKey(t *testing.T) {
+	for remote, want := range map[string]string{
+		"10.0.0.1:80": "10.0.0.1", "[::ffff:10.0.0.1]:80": "10.0.0.1", "[2001:db8:1:2:3:4:5:6]:80": "2001:db8:1:2::/64",
+		"[2001:db8:1:2::9]:81": "2001:db8:1:2::/64", "@": "@", "": "",
+	} {
+		if got := addressKey(remote); got != want {
+			t.Errorf("%q: %q, want %q", remote, got, want)
+		}
+	}
+}
