@@ -22,6 +22,7 @@ import (
 
 	"github.com/watchkeeper/watchkeeper/internal/access"
 	"github.com/watchkeeper/watchkeeper/internal/audit"
+	"github.com/watchkeeper/watchkeeper/internal/fairness"
 	"github.com/watchkeeper/watchkeeper/internal/gateway"
 	"github.com/watchkeeper/watchkeeper/internal/server"
 )
@@ -55,6 +56,8 @@ type sharedOptions struct {
 	impersonate           bool
 	impersonateKubeconfig string
 	impersonateAccount    string
+	limits                fairness.Limits
+	buffered              bytesValue
 }
 
 func (o *sharedOptions) addFlags(f *pflag.FlagSet, s *server.Options) {
@@ -64,6 +67,12 @@ func (o *sharedOptions) addFlags(f *pflag.FlagSet, s *server.Options) {
 	f.StringSliceVar(&s.CertNames, "tls-san", nil, "DNS name or IP address that the self-signed certificate is also for, such as watchkeeper.monitoring.svc; repeatable; localhost, the host name and an IP address in --address are always included")
 	f.IntVar(&o.access.Tokens, "token-cache-size", access.DefaultCacheSize, "how many tokens --shared remembers, each for ten seconds")
 	f.IntVar(&o.access.Decisions, "decision-cache-size", access.DefaultCacheSize, "how many decisions of the API server --shared remembers, each for ten seconds")
+	f.IntVar(&o.limits.Lists, "max-lists-per-user", fairness.DefaultLists, "how many lists one user of --shared may have in flight; further ones wait a while, then get 429")
+	f.IntVar(&o.limits.Streams, "max-streams-per-user", fairness.DefaultStreams, "how many watches, followed logs and other streams one user of --shared may have open")
+	f.IntVar(&o.limits.Selectors, "max-selectors-per-user", fairness.DefaultSelectors, "how many different label and field selectors the open watches of one user of --shared may have")
+	o.buffered.Quantity = *resource.NewQuantity(fairness.DefaultBytes, resource.BinarySI)
+	f.Var(&o.buffered, "max-buffered-per-user", "memory for answers that the clients of one user of --shared have not read yet, such as 512Mi; one answer may be larger")
+	f.IntVar(&o.limits.Past, "max-past-reads-per-user", fairness.DefaultPast, "how many whole lists of the past, exports, and requests to the history one user of --shared may have at a time, of each")
 	f.BoolVar(&o.impersonate, "impersonate", false, "let users without a token, who have a client certificate or come through a front proxy, reach the API server by impersonation; with a second identity, from one of the next two flags")
 	f.StringVar(&o.impersonateKubeconfig, "impersonate-kubeconfig", "", "kubeconfig of the identity that impersonates")
 	s.Audit = audit.DefaultOptions()
@@ -83,7 +92,8 @@ func (o *sharedOptions) addFlags(f *pflag.FlagSet, s *server.Options) {
 // options checks the flags, and sets the server's options.
 func (o *sharedOptions) options(cmd *cobra.Command, s *server.Options) (err error) {
 	if !o.on {
-		for _, flag := range []string{"audit-policy-file", "audit-log-path", "api-audiences", "cert-dir", "tls-san", "token-cache-size", "decision-cache-size", "impersonate", "impersonate-kubeconfig", "impersonate-service-account"} {
+		for _, flag := range []string{"audit-policy-file", "audit-log-path", "api-audiences", "cert-dir", "tls-san", "token-cache-size", "decision-cache-size", "impersonate", "impersonate-kubeconfig", "impersonate-service-account",
+			"max-lists-per-user", "max-streams-per-user", "max-selectors-per-user", "max-buffered-per-user", "max-past-reads-per-user"} {
 			if cmd.Flags().Changed(flag) {
 				return fmt.Errorf("--%s is for --shared: add it, or leave this out", flag)
 			}
@@ -106,15 +116,21 @@ func (o *sharedOptions) options(cmd *cobra.Command, s *server.Options) (err erro
 		}
 		s.CertDir = filepath.Join(state, certDir)
 	}
-	for flag, n := range map[string]int{"token-cache-size": o.access.Tokens, "decision-cache-size": o.access.Decisions} {
+	for flag, n := range map[string]int{"token-cache-size": o.access.Tokens, "decision-cache-size": o.access.Decisions,
+		"max-lists-per-user": o.limits.Lists, "max-streams-per-user": o.limits.Streams, "max-selectors-per-user": o.limits.Selectors,
+		"max-past-reads-per-user": o.limits.Past,
+	} {
 		if n < 1 {
 			return fmt.Errorf("--%s %d is not positive", flag, n)
 		}
 	}
+	if o.limits.Bytes = o.buffered.Value(); o.limits.Bytes < 1 {
+		return fmt.Errorf("--max-buffered-per-user %s is not positive: use a size such as 512Mi", o.buffered.String())
+	}
 	if !cmd.Flags().Changed("accept-hosts") {
 		s.Gateway.Filter.AcceptHosts = ".*" // clients know the Service by many names
 	}
-	s.Gateway.Shared = &o.access
+	s.Gateway.Shared, s.Gateway.Limits = &o.access, o.limits
 	return nil
 }
 

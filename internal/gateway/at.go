@@ -62,7 +62,10 @@ func (g *Gateway) answerAt(rec *responseRecorder, r *http.Request) {
 		}
 		if caller != nil && request.IsWatch(inner) {
 			if a, err := access.AttributesOf(inner, caller); err == nil {
-				g.permit(rec, caller, a, access.PathAttributes(caller.User, pastPath))
+				if refusal := g.permit(rec, inner, caller, a, access.PathAttributes(caller.User, pastPath)); refusal != nil {
+					status.Write(rec, inner, refusal)
+					return
+				}
 				defer rec.release()
 			}
 		}

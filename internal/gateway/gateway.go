@@ -21,6 +21,7 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/access"
 	"github.com/watchkeeper/watchkeeper/internal/api"
 	"github.com/watchkeeper/watchkeeper/internal/audit"
+	"github.com/watchkeeper/watchkeeper/internal/fairness"
 	"github.com/watchkeeper/watchkeeper/internal/history"
 	"github.com/watchkeeper/watchkeeper/internal/historyapi"
 	"github.com/watchkeeper/watchkeeper/internal/httpstream"
@@ -82,6 +83,8 @@ type Options struct {
 	// Audit records the requests of shared mode; nil records nothing. The caller runs it,
 	// for longer than the gateway.
 	Audit *audit.Auditor
+	// Limits bound what each user may take in shared mode.
+	Limits fairness.Limits
 
 	// Logger takes the gateway's log; nil discards it.
 	Logger *slog.Logger
@@ -119,6 +122,7 @@ type Gateway struct {
 	reads       *reads
 	shared      *access.Shared // nil in local mode
 	audit       *audit.Auditor // nil for none
+	users       *fairness.Users
 	extensions  *extensions
 	mounts      []mount
 	apiPrefix   string
@@ -152,6 +156,15 @@ func New(opts Options) (*Gateway, error) {
 		if h.access != nil {
 			h.access.Shared = g.shared
 		}
+		g.users = fairness.NewUsers(opts.Limits)
+		if h.users = g.users; h.past != nil {
+			h.past.Lists.PerUser(g.users, "lists of the past in flight")
+		}
+		if opts.Registerer != nil {
+			if err := opts.Registerer.Register(g.users); err != nil {
+				return nil, fmt.Errorf("gateway metrics: %w", err)
+			}
+		}
 	}
 	g.passthrough = passthrough.New(passthrough.Options{
 		Upstream: h.up, Cache: h.cache, Documents: h.documents, Shared: g.shared, AllowPages: opts.AllowProxiedPages,
@@ -165,6 +178,7 @@ func New(opts Options) (*Gateway, error) {
 	}
 	history := historyapi.New(historyapi.Handler{
 		Past: h.past, Access: h.access, Upstream: opts.Upstream, Documents: h.documents, Recording: recordingState(opts), Filter: g.checkPath,
+		Users: g.users,
 	})
 	if opts.Registerer != nil {
 		for _, c := range []prometheus.Collector{

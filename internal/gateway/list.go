@@ -17,11 +17,21 @@ import (
 
 // list answers a LIST (docs/kubernetes-watch.md, "LIST").
 func (h *reads) list(w *responseRecorder, r *http.Request, q *query, s store) error {
+	end, err := h.users.List(r.Context())
+	if err != nil {
+		return err
+	}
+	defer end()
 	st, start, limit, err := h.listState(r, q, s)
 	if err != nil {
 		return err
 	}
 	defer st.close()
+	turn, err := h.users.Turn(r.Context())
+	if err != nil {
+		return err
+	}
+	defer turn.End()
 	p, err := newPage(&st, q, start, limit, &s.forms().remaining)
 	if err != nil {
 		return s.failed(err)
@@ -37,7 +47,7 @@ func (h *reads) list(w *responseRecorder, r *http.Request, q *query, s store) er
 		wire.AlignRows(p.items, head.Columns)
 	}
 	linkNext(w.Header(), r, q, p.next)
-	return h.write(w, r, q, s, &st, func(e *wire.Encoder, f wire.Form) (*wire.Body, error) { return e.List(f, head, p.items) })
+	return h.write(w, r, q, s, &st, turn, func(e *wire.Encoder, f wire.Form) (*wire.Body, error) { return e.List(f, head, p.items) })
 }
 
 // listState returns the state that a LIST shows, where its page begins, and its

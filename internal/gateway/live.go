@@ -209,6 +209,9 @@ func (s *live) exactly(ctx context.Context, q *query, rv uint64, limit int64) (s
 		return state{}, expired
 	}
 	release, held, err := s.h.past.AcquireList(ctx, limit)
+	if refused, ok := errors.AsType[*status.Error](err); ok {
+		return state{}, refused
+	}
 	if errors.Is(err, past.ErrBusy) {
 		// Not passed through: the API server does not hold this RV either.
 		return state{}, &status.Error{Status: s.h.past.Refusal(err)}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/watchkeeper/watchkeeper/informer/kube"
 	"github.com/watchkeeper/watchkeeper/internal/access"
+	"github.com/watchkeeper/watchkeeper/internal/fairness"
 	"github.com/watchkeeper/watchkeeper/internal/httpstream"
 	"github.com/watchkeeper/watchkeeper/internal/past"
 	"github.com/watchkeeper/watchkeeper/internal/request"
@@ -34,7 +35,8 @@ type reads struct {
 	cache      *watchcache.Cache
 	past       *past.Past // nil if nothing is recorded
 	access     *access.Past
-	shared     *access.Shared // nil in local mode
+	shared     *access.Shared  // nil in local mode
+	users      *fairness.Users // nil in local mode
 	tracker    *httpstream.Tracker
 	log        *slog.Logger
 	// recording is set if the upstream is a recording, in which nothing changes.
@@ -266,11 +268,11 @@ func (h *reads) get(w *responseRecorder, r *http.Request, q *query, s store) err
 		warn(w.Header(), q)
 		return &status.Error{Status: missing}
 	}
-	return h.write(w, r, q, s, &st, func(e *wire.Encoder, f wire.Form) (*wire.Body, error) { return e.Object(f, o) })
+	return h.write(w, r, q, s, &st, nil, func(e *wire.Encoder, f wire.Form) (*wire.Body, error) { return e.Object(f, o) })
 }
 
-// write encodes an answer, and writes it with its headers.
-func (h *reads) write(w *responseRecorder, r *http.Request, q *query, s store, st *state, encode func(*wire.Encoder, wire.Form) (*wire.Body, error)) error {
+// write encodes an answer, and writes it with its headers. turn is that of a list.
+func (h *reads) write(w *responseRecorder, r *http.Request, q *query, s store, st *state, turn *fairness.Turn, encode func(*wire.Encoder, wire.Form) (*wire.Body, error)) error {
 	enc, form := s.forms().encoderAt(st.at), q.Form
 	body, err := encode(enc, form.Form)
 	if err != nil {
@@ -281,9 +283,14 @@ func (h *reads) write(w *responseRecorder, r *http.Request, q *query, s store, s
 			return s.decline(notAcceptable(r))
 		}
 	}
+	release, err := h.users.Hold(r.Context(), int64(body.Size()))
+	if err != nil {
+		return err
+	}
+	defer release()
 	w.rv = st.rv
 	setHeaders(w.Header(), form, q)
-	httpstream.WriteBody(w, r, body, st.held)
+	httpstream.WriteBody(w, r, body, st.held, turn)
 	return nil
 }
 

@@ -79,6 +79,8 @@ type responseRecorder struct {
 	// event is the audit event, nil for none, and rv that of the answer, 0 for none.
 	event *audit.Event
 	rv    uint64
+	// closeStream closes the stream of a user, as permit; nil for none.
+	closeStream func()
 }
 
 // Unwrap serves http.ResponseController.

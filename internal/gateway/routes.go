@@ -295,6 +295,13 @@ func (g *Gateway) checkAPI(r *http.Request) *metav1.Status {
 // passThrough answers a request as the API server does.
 func (g *Gateway) passThrough(rec *responseRecorder, r *http.Request) {
 	rec.source = sourcePassthrough
+	if g.users != nil && request.IsLongRunning(r) {
+		if refusal := g.openStream(rec, r); refusal != nil {
+			status.Write(rec, r, refusal)
+			return
+		}
+		defer rec.release()
+	}
 	g.forward(rec, r)
 }
 

@@ -16,6 +16,7 @@ import (
 
 	"github.com/watchkeeper/watchkeeper/internal/access"
 	"github.com/watchkeeper/watchkeeper/internal/audit"
+	"github.com/watchkeeper/watchkeeper/internal/fairness"
 	"github.com/watchkeeper/watchkeeper/internal/historyapi"
 	"github.com/watchkeeper/watchkeeper/internal/httpstream"
 	"github.com/watchkeeper/watchkeeper/internal/request"
@@ -50,7 +51,9 @@ func (g *Gateway) authenticate(rec *responseRecorder, r *http.Request) *http.Req
 		status.Write(rec, r, access.Refused(err))
 		return nil
 	}
-	r = access.WithCaller(r, caller)
+	u := fairness.UserNamed(caller.User.GetName())
+	g.users.Seen(u)
+	r = access.WithCaller(r.WithContext(fairness.WithUser(r.Context(), u)), caller)
 	rec.request = r
 	return g.beginAudit(rec, r, caller)
 }
@@ -147,7 +150,10 @@ func (g *Gateway) answerCaller(rec *responseRecorder, r *http.Request, caller *a
 	}
 	rec.decided(v)
 	if a.Verb == string(request.Watch) {
-		g.permit(rec, caller, a)
+		if refusal := g.permit(rec, plain, caller, a); refusal != nil {
+			status.Write(rec, r, refusal)
+			return
+		}
 		defer rec.release()
 	}
 	g.answerRead(rec, plain, r)
@@ -174,16 +180,28 @@ func isPlainGet(read *request.Read) bool {
 	return read.Verb == request.Get && read.Options.ResourceVersion == ""
 }
 
-// permit opens the permit of a watch that may be served.
-func (g *Gateway) permit(rec *responseRecorder, caller *access.Caller, all ...*authorizer.AttributesRecord) {
+// permit opens the permit and the stream of a watch that may be served. It returns why not
+// if the user has too many.
+func (g *Gateway) permit(rec *responseRecorder, r *http.Request, caller *access.Caller, all ...*authorizer.AttributesRecord) *metav1.Status {
+	if refusal := g.openStream(rec, r); refusal != nil {
+		return refusal
+	}
 	rec.permit = g.shared.Permits.Open(caller, all...)
+	return nil
 }
 
-// release closes the permit of a watch that was not served.
+// release closes the permit and the stream of a watch that was not served.
 func (rec *responseRecorder) release() {
-	if rec.permit != nil && !rec.permitted {
+	if rec.permitted {
+		return
+	}
+	if rec.permit != nil {
 		rec.permit.Close()
 		rec.permit = nil
+	}
+	if rec.closeStream != nil {
+		rec.closeStream()
+		rec.closeStream = nil
 	}
 }
 
@@ -192,7 +210,7 @@ func (rec *responseRecorder) bind(s *httpstream.Watch) {
 	if rec.permit != nil {
 		rec.permitted = true
 		rec.permit.OnEnd(s.Abort)
-		s.Revoked, s.Owner = rec.permit.Ended(), permittedOwner{s.Owner, rec.permit, rec.event}
+		s.Revoked, s.Owner = rec.permit.Ended(), permittedOwner{s.Owner, rec.permit, rec.closeStream, rec.event}
 	}
 }
 
@@ -208,16 +226,18 @@ func (rec *responseRecorder) decided(v access.Verdict) {
 	}
 }
 
-// A permittedOwner closes the permit of a watch when the watch ends, and ends its audit
-// event.
+// A permittedOwner closes the permit and the stream of a watch when the watch ends, and
+// ends its audit event.
 type permittedOwner struct {
 	httpstream.Owner
-	permit *access.Permit
-	event  *audit.Event
+	permit      *access.Permit
+	closeStream func()
+	event       *audit.Event
 }
 
 func (o permittedOwner) CloseWatch() {
 	o.permit.Close()
+	o.closeStream()
 	o.event.Complete()
 	o.Owner.CloseWatch()
 }

@@ -4,10 +4,15 @@
 package gateway
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"net/url"
 	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/watchkeeper/watchkeeper/informer/kube"
 	"github.com/watchkeeper/watchkeeper/informer/scan"
@@ -71,8 +76,18 @@ func (h *reads) watch(w *responseRecorder, r *http.Request, q *query, s store) e
 	if h.tracker.Draining() {
 		return s.decline(status.Unavailable(upstream.ErrShutdown.Error(), true))
 	}
+	initial := q.SendsInitialEvents()
+	began := func() {}
+	if initial || q.IsLegacyWatch() { // the initial events are a list
+		end, err := h.users.List(r.Context())
+		if err != nil {
+			return err
+		}
+		began = end
+	}
 	start, err := s.watch(r.Context(), q)
 	if err != nil {
+		began()
 		return err
 	}
 	stream := &httpstream.Watch{
@@ -81,19 +96,21 @@ func (h *reads) watch(w *responseRecorder, r *http.Request, q *query, s store) e
 		Start: start.rv, Expired: start.expired, Over: start.over, Replayed: start.replayed, Live: start.live, Times: q.Times,
 		Bookmarks: q.Options.AllowWatchBookmarks, BookmarkTemplate: start.state.item,
 	}
-	initial := q.SendsInitialEvents()
 	switch {
 	case !initial && !q.IsLegacyWatch():
 	case start.state.recorded:
 		stream.More = initialPieces(start.state, q, start.align)
 	default:
-		p, err := newPage(&start.state, q, "", 0, nil)
-		if err != nil {
+		var release func()
+		if stream.Initial, release, err = h.initial(r.Context(), q, s, &start.state); err != nil {
 			start.source.Close()
-			return s.failed(err)
+			began()
+			return err
 		}
-		stream.Initial = p.items
+		end := began
+		began = func() { release(); end() }
 	}
+	stream.Began = began
 	if initial {
 		stream.InitialEnd = start.state.rv
 	}
@@ -108,6 +125,26 @@ func (h *reads) watch(w *responseRecorder, r *http.Request, q *query, s store) e
 		w.stream = stream
 	}
 	return nil
+}
+
+// initial returns the initial events of a watch, which are in memory until release is
+// called.
+func (h *reads) initial(ctx context.Context, q *query, s store, st *state) (events []*scan.Object, release func(), err error) {
+	turn, err := h.users.Turn(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer turn.End()
+	p, err := newPage(st, q, "", 0, nil)
+	if err != nil {
+		return nil, nil, s.failed(err)
+	}
+	bytes := 0
+	for _, o := range p.items {
+		bytes += len(o.JSON)
+	}
+	release, err = h.users.Hold(ctx, int64(bytes))
+	return p.items, release, err
 }
 
 // initialPieces returns a function that returns the state in pieces, nil at the end.
@@ -151,6 +188,35 @@ func shorten(r *http.Request, seconds int64) *http.Request {
 	u.RawQuery = q.Encode()
 	short.URL = &u
 	return short
+}
+
+// openStream opens the stream of a request that lasts, unless it has one. It returns why
+// not if the user has too many.
+func (g *Gateway) openStream(rec *responseRecorder, r *http.Request) *metav1.Status {
+	if rec.closeStream != nil {
+		return nil
+	}
+	var err error
+	if rec.closeStream, err = g.users.Stream(r.Context(), selectorOf(r)); err != nil {
+		refused, _ := errors.AsType[*status.Error](err)
+		return refused.Status
+	}
+	return nil
+}
+
+// selectorOf returns a text that is equal for equal selectors of a resource; "" if a watch
+// has none. Namespaces and names do not count: events are found by them.
+func selectorOf(r *http.Request) string {
+	target, ok := request.ParsePath(r.URL.Path)
+	if !ok || r.URL.RawQuery == "" || !request.IsWatch(r) {
+		return ""
+	}
+	q := r.URL.Query()
+	labels, fields := q.Get("labelSelector"), q.Get("fieldSelector")
+	if labels == "" && fields == "" {
+		return ""
+	}
+	return target.Resource.String() + "?" + url.QueryEscape(labels) + "&" + url.QueryEscape(fields)
 }
 
 // upstreamState returns whether the API server does not answer, is not ready, or does not

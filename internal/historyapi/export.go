@@ -83,6 +83,10 @@ func (c *call) export() (any, error) {
 
 func (x *export) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	release, err := x.exports.Acquire(r.Context())
+	if refused, ok := errors.AsType[*status.Error](err); ok {
+		status.Write(w, r, refused.Status)
+		return
+	}
 	if err != nil {
 		status.Write(w, r, status.TooMany(fmt.Sprintf("%d exports are being made: try again when one of them has ended", maxExports), exportRetry))
 		return

@@ -26,6 +26,7 @@ import (
 	"github.com/watchkeeper/watchkeeper/informer/kube"
 	"github.com/watchkeeper/watchkeeper/internal/access"
 	"github.com/watchkeeper/watchkeeper/internal/api"
+	"github.com/watchkeeper/watchkeeper/internal/fairness"
 	"github.com/watchkeeper/watchkeeper/internal/history"
 	"github.com/watchkeeper/watchkeeper/internal/httpstream"
 	"github.com/watchkeeper/watchkeeper/internal/past"
@@ -40,6 +41,8 @@ const (
 	Path = "/watchkeeper/v1/history"
 	// openAPIPath serves the description of the API.
 	openAPIPath = "/watchkeeper/v1/openapi.json"
+	// exportName is the path of exports below Path.
+	exportName = "/export"
 )
 
 // A RecordingState says whether the history is being recorded.
@@ -61,6 +64,8 @@ type Handler struct {
 	Recording func() RecordingState
 	// Filter returns why a path of the Kubernetes API may not be read, nil if it may.
 	Filter func(*http.Request) *metav1.Status
+	// Users bound what each user takes in shared mode; nil bounds nothing.
+	Users *fairness.Users
 
 	exports *past.Limiter
 }
@@ -68,6 +73,9 @@ type Handler struct {
 // New returns a handler; see the fields of [Handler].
 func New(h Handler) *Handler {
 	h.exports = past.NewLimiter("export", maxExports, 0)
+	if h.Users != nil {
+		h.exports.PerUser(h.Users, "exports")
+	}
 	return &h
 }
 
@@ -114,7 +122,7 @@ var endpoints = map[string]endpoint{
 	"/diff":     {serve: (*call).diff, parameters: []string{"from", "to", "labelSelector", "fieldSelector", "limit", "continue", "noise", "objects"}, object: true},
 	"/failing":  {serve: (*call).failing, parameters: []string{"at"}, object: true},
 	"/counts":   {serve: (*call).counts, parameters: []string{"from", "to", "bin", "resource", "namespace", "filter", "type"}},
-	"/export":   {serve: (*call).export, parameters: []string{"from", "to", "resource", "namespace", "labelSelector", "pseudonyms"}},
+	exportName:  {serve: (*call).export, parameters: []string{"from", "to", "resource", "namespace", "labelSelector", "pseudonyms"}},
 	"/changes":  {serve: (*call).changes, parameters: []string{"from", "to", "resource", "namespace", "filter", "type", "by", "spec", "limit", "continue", "noise", "objects"}},
 }
 
@@ -138,6 +146,14 @@ func Parameters() map[string][]string {
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	now := h.Past.Present()
 	contact := h.contact(r, now)
+	if name, _ := cutPath(r.URL.Path); name != exportName { // exports have slots of their own
+		end, err := h.Users.Call(r.Context())
+		if err != nil {
+			h.fail(w, r, err)
+			return
+		}
+		defer end()
+	}
 	warnSilence(w.Header(), r, contact)
 	answer, err := h.answer(r, now, contact)
 	if err != nil {

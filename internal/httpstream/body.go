@@ -12,6 +12,7 @@ import (
 
 	"github.com/klauspost/compress/gzip"
 
+	"github.com/watchkeeper/watchkeeper/internal/fairness"
 	"github.com/watchkeeper/watchkeeper/internal/request"
 	"github.com/watchkeeper/watchkeeper/internal/wire"
 )
@@ -51,16 +52,18 @@ var bodyBuffers = sync.Pool{New: func() any { return bufio.NewWriterSize(nil, bo
 // WriteBody writes the body of an answer, compressed if it is large and the client
 // accepts gzip. The caller has set the headers, except for Content-Encoding. held is
 // set if the answer holds a slot: then writes have HeldTimeout. A slow client is cut as
-// [DeadlineWriter] says. A failed write is not
-// reported, since the client is gone.
-func WriteBody(w http.ResponseWriter, r *http.Request, body *wire.Body, held bool) {
+// [DeadlineWriter] says. A failed write is not reported, since the client is gone. turn is
+// that of the caller, nil for none; it is held to compress the body.
+func WriteBody(w http.ResponseWriter, r *http.Request, body *wire.Body, held bool, turn *fairness.Turn) {
 	timeout := WriteTimeout
 	if held {
 		timeout = HeldTimeout
 	}
 	out := NewDeadlineWriter(w, timeout)
 	defer out.Clear()
+	defer turn.End()
 	if body.Size() <= gzipThreshold || !request.AcceptsGzip(r) {
+		turn.End()
 		b := bodyBuffers.Get().(*bufio.Writer)
 		b.Reset(out)
 		if _, err := body.WriteTo(b); err == nil {
@@ -73,8 +76,8 @@ func WriteBody(w http.ResponseWriter, r *http.Request, body *wire.Body, held boo
 	w.Header().Set("Content-Encoding", "gzip")
 	w.Header().Add("Vary", "Accept-Encoding")
 	zip := gzipWriters.Get().(*gzip.Writer)
-	zip.Reset(out)
-	if _, err := body.WriteTo(zip); err == nil {
+	zip.Reset(turn.Waiting(out))
+	if _, err := body.WriteTo(turn.Working(zip)); err == nil {
 		_ = zip.Close()
 	}
 	zip.Reset(io.Discard)

@@ -78,6 +78,9 @@ type Watch struct {
 	More    func() ([]*scan.Object, error)
 	// InitialEnd is the RV of the bookmark that ends the initial events; 0 for none.
 	InitialEnd uint64
+	// Began is called once, when the initial events are written or the watch has ended; nil
+	// for nothing.
+	Began func()
 	// Start is the RV that bookmarks have to exceed.
 	Start uint64
 	// Expired is why the watch cannot begin at its RV: it then consists of one ERROR.
@@ -122,6 +125,7 @@ func (s *Watch) SetTimeout(d time.Duration) {
 
 // Close releases a watch that is not served.
 func (s *Watch) Close() {
+	s.began()
 	s.Source.Close()
 	s.Owner.CloseWatch()
 }
@@ -137,7 +141,15 @@ func (s *Watch) run() {
 		return
 	}
 	s.snapshot()
+	s.began()
 	s.follow()
+}
+
+func (s *Watch) began() {
+	if began := s.Began; began != nil {
+		s.Began = nil
+		began()
+	}
 }
 
 // follow writes what the source yields until the watch ends: the client goes away,

@@ -12,6 +12,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/watchkeeper/watchkeeper/internal/fairness"
 	"github.com/watchkeeper/watchkeeper/internal/status"
 )
 
@@ -27,7 +28,7 @@ const (
 )
 
 // ErrBusy: all slots are taken, and none became free in time.
-var ErrBusy = errors.New("too many at a time")
+var ErrBusy = fairness.ErrBusy
 
 // A Limiter bounds how many expensive answers of one kind are made at a time (T10).
 // It is safe for concurrent use.
@@ -35,40 +36,39 @@ type Limiter struct {
 	// What is the kind of answer, for metrics.
 	What string
 
-	wait     time.Duration // for a slot
-	slots    chan struct{}
+	slots    *fairness.Queue
+	refusal  func(context.Context) error // for a user who has too many; nil without users
 	rejected atomic.Int64
 }
 
 // NewLimiter returns a limiter with n slots. A caller waits at most wait for one.
 func NewLimiter(what string, n int, wait time.Duration) *Limiter {
-	return &Limiter{What: what, wait: wait, slots: make(chan struct{}, n)}
+	return &Limiter{What: what, slots: fairness.NewQueue(fairness.QueueOptions{Slots: n, Wait: wait})}
 }
+
+// PerUser makes the limiter give each user only some of its slots, and free ones to users
+// in turn. It must be called before the first use.
+func (l *Limiter) PerUser(u *fairness.Users, what string) { l.refusal = u.PerUserPast(l.slots, what) }
 
 // Acquire takes a slot, which the caller frees with release. If no slot becomes free
-// in time, it fails with [ErrBusy].
+// in time, it fails with [ErrBusy], or with a status.Error for a user who has too many.
 func (l *Limiter) Acquire(ctx context.Context) (release func(), err error) {
-	release = func() { <-l.slots }
-	select {
-	case l.slots <- struct{}{}:
-		return release, nil
-	default:
-	}
-	timer := time.NewTimer(l.wait)
-	defer timer.Stop()
-	select {
-	case l.slots <- struct{}{}:
-		return release, nil
-	case <-timer.C:
+	user, _ := fairness.UserOf(ctx)
+	slot, err := l.slots.Acquire(ctx, user.Name)
+	switch {
+	case err == nil:
+		return slot.Release, nil
+	case errors.Is(err, fairness.ErrShare):
 		l.rejected.Add(1)
-		return nil, ErrBusy
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
+		return nil, l.refusal(ctx)
+	case errors.Is(err, ErrBusy):
+		l.rejected.Add(1)
 	}
+	return nil, err
 }
 
-// InUse returns how many slots are taken, Rejected how many callers got ErrBusy.
-func (l *Limiter) InUse() int      { return len(l.slots) }
+// InUse returns how many slots are taken, Rejected how many callers got none.
+func (l *Limiter) InUse() int      { return l.slots.InUse() }
 func (l *Limiter) Rejected() int64 { return l.rejected.Load() }
 
 // AcquireList takes a slot for a list with the given limit, which the caller frees
