@@ -5,9 +5,14 @@ package past
 
 import (
 	"errors"
+	"net/http"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/watchkeeper/watchkeeper/internal/fairness"
+	"github.com/watchkeeper/watchkeeper/internal/status"
 )
 
 // TestLimiter: a caller without a slot waits for one, for a limited time.
@@ -30,6 +35,41 @@ func TestLimiter(t *testing.T) {
 		}()
 		if _, err := l.Acquire(t.Context()); err != nil {
 			t.Errorf("a slot that becomes free: %v", err)
+		}
+	})
+}
+
+// TestLimiterPerUser: a user does not get all slots, and a list of another one does not
+// wait for those of the first.
+func TestLimiterPerUser(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := NewLimiter("list", 4, 10*time.Second)
+		l.PerUser(fairness.NewUsers(fairness.Limits{Past: 3}), "lists of the past in flight")
+		greedy := fairness.WithUser(t.Context(), fairness.UserNamed("greedy"))
+		var releases []func()
+		for range 3 {
+			release, err := l.Acquire(greedy)
+			if err != nil {
+				t.Fatal(err)
+			}
+			releases = append(releases, release)
+		}
+		waiting := make(chan error)
+		go func() {
+			_, err := l.Acquire(greedy)
+			waiting <- err
+		}()
+		synctest.Wait()
+		if _, err := l.Acquire(fairness.WithUser(t.Context(), fairness.UserNamed("modest"))); err != nil {
+			t.Error("another user:", err)
+		}
+		refused, ok := errors.AsType[*status.Error](<-waiting)
+		if !ok || refused.Code != http.StatusTooManyRequests || !strings.Contains(refused.Message, "--max-past-reads-per-user") || l.Rejected() != 1 {
+			t.Errorf("beyond the bound: %v, %d rejected", refused, l.Rejected())
+		}
+		releases[0]()
+		if _, err := l.Acquire(greedy); err != nil {
+			t.Error("a slot that became free:", err)
 		}
 	})
 }
