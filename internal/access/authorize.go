@@ -15,6 +15,7 @@ import (
 	"k8s.io/apiserver/pkg/endpoints/handlers/responsewriters"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/watchkeeper/watchkeeper/internal/fairness"
 	"github.com/watchkeeper/watchkeeper/internal/status"
 	"github.com/watchkeeper/watchkeeper/internal/upstream"
 )
@@ -22,6 +23,24 @@ import (
 // maxQuestion bounds the size of a question that is cached, in bytes, as in the API
 // server's delegating authorizer: selectors can be long.
 const maxQuestion = 10000
+
+// The bounds of SubjectAccessReviews. A user causes one by each question that is not cached,
+// such as one about another selector. So users take turns, and none has more than a part of
+// the slots. A question that cannot wait has no answer: most requests are passed through
+// then, and the API server bounds the user's by its own priority and fairness. The reviews
+// of open watches (Permits) have no bound here.
+const (
+	maxQuestionsPerUser        = 16
+	maxWaitingQuestionsPerUser = 1024 // those about the namespaces of a large cluster
+	maxWaitingQuestions        = 8192
+)
+
+func newQuestions() *fairness.Queue {
+	return fairness.NewQueue(fairness.QueueOptions{
+		Slots: maxReviews, PerKey: maxQuestionsPerUser, Wait: -1,
+		MaxWaiting: maxWaitingQuestionsPerUser, MaxAllWaiting: maxWaitingQuestions,
+	})
+}
 
 // A Verdict is the API server's answer to a SubjectAccessReview.
 type Verdict struct {
@@ -49,6 +68,7 @@ type Authorizer struct {
 	inflight *upstream.Inflight[Verdict]
 	known    *cache.LRUExpireCache // question to decision
 	hints    *hints
+	asked    *fairness.Queue // by user
 }
 
 // A question is what one user wants to do.
@@ -72,7 +92,7 @@ func NewAuthorizer(client kubernetes.Interface, cacheSize int, b *upstream.Backg
 	}
 	return &Authorizer{
 		review: review, inflight: upstream.NewInflight[Verdict](b, callTimeout),
-		known: cache.NewLRUExpireCache(cacheSize), hints: newHints(),
+		known: cache.NewLRUExpireCache(cacheSize), hints: newHints(), asked: newQuestions(),
 	}, nil
 }
 
@@ -87,6 +107,11 @@ func (z *Authorizer) Decide(ctx context.Context, c *Caller, a *authorizer.Attrib
 		if v, ok := z.cached(q, a); ok { // asked meanwhile
 			return v, nil
 		}
+		slot, err := z.asked.Acquire(ctx, c.User.GetName())
+		if err != nil {
+			return Verdict{}, err
+		}
+		defer slot.Release()
 		before := z.hints.count()
 		v := z.ask(ctx, a)
 		if ttl := z.hints.ttl(a); v.Decision != upstream.Unknown && len(q.user)+len(q.what) < maxQuestion {

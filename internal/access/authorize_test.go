@@ -4,10 +4,13 @@
 package access
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"net/http/httptest"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -212,4 +215,49 @@ func TestExpiry(t *testing.T) {
 			t.Errorf("%.30q: %v, want %d", token, got, want)
 		}
 	}
+}
+
+// TestQuestionsOfOneUser: a user with many questions has a part of the reviews, and those of
+// another user do not wait for them.
+func TestQuestionsOfOneUser(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		z := newTestAuthorizer(t, newFakeAuthorizer())
+		running := &slowQuestions{}
+		z.review = running
+		greedy, modest := callerNamed("a"), callerNamed("b")
+		const questions = 100
+		var asking sync.WaitGroup
+		for n := range questions {
+			asking.Go(func() {
+				if v := z.Decide(t.Context(), greedy, watchPods(greedy, fmt.Sprint("ns-", n))); !v.Allowed() {
+					t.Error(v)
+				}
+			})
+		}
+		synctest.Wait()
+		if n := running.now.Load(); n != maxQuestionsPerUser {
+			t.Errorf("%d reviews at a time for one user", n)
+		}
+		start := time.Now()
+		if v := z.Decide(t.Context(), modest, watchPods(modest, "x")); !v.Allowed() || time.Since(start) != time.Second {
+			t.Errorf("another user: %v after %v", v, time.Since(start)) // the clock is synctest's
+		}
+		asking.Wait()
+		if z.asked.Keys() != 0 {
+			t.Errorf("%d users are left", z.asked.Keys())
+		}
+	})
+}
+
+// slowQuestions allows everything, after a second.
+type slowQuestions struct {
+	fakeAuthorizer
+	now atomic.Int32
+}
+
+func (s *slowQuestions) Authorize(context.Context, authorizer.Attributes) (authorizer.Decision, string, error) {
+	s.now.Add(1)
+	defer s.now.Add(-1)
+	time.Sleep(time.Second)
+	return authorizer.DecisionAllow, "", nil
 }
