@@ -100,6 +100,7 @@ func (a *attack) pastRevocation(t *testing.T) {
 	streams := []*openWatch{
 		a.open(t, at+"?watch=1", token),
 		a.open(t, at+"?watch=1&speed=0.001", token),
+		a.open(t, "/api/v1/namespaces/<mine>/configmaps?watch=1&speed=0.001&resourceVersion="+first.ResourceVersion, token),
 	}
 	now := a.open(t, "/api/v1/namespaces/<mine>/configmaps?watch=1&resourceVersion=0", token)
 	if err := api.RbacV1().ClusterRoleBindings().Delete(t.Context(), "attack-past-revoked", metav1.DeleteOptions{}); err != nil {
