@@ -78,7 +78,8 @@ func (w *Watcher) Run(ctx context.Context) {
 		{pods, w.pod, w.podTokens(), access.Hint{Credentials: true, PodUID: access.AnyPod}},
 	} {
 		running.Go(func() {
-			for again := false; ctx.Err() == nil; {
+			// Pods are first watched some seconds after the first token that is bound to one.
+			for again := f.id == pods; ctx.Err() == nil; {
 				if f.while() {
 					w.follow(ctx, f.id, f.on, f.while, func() {
 						if again {
