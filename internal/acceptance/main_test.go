@@ -34,6 +34,8 @@ var (
 	www string
 	// api is a client of the API server.
 	api kubernetes.Interface
+	// issuer issues tokens that the API server accepts.
+	issuer *clustertest.Issuer
 )
 
 // betas are the feature gates of resources that are off by default.
@@ -49,7 +51,24 @@ func TestMain(m *testing.M) {
 			fmt.Fprintln(os.Stderr, err)
 			return 1
 		}
-		if cluster, err = clustertest.Start(3, "--runtime-config", "api/all=true", "--feature-gates", betas); err != nil {
+		if issuer, err = clustertest.StartIssuer(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		defer issuer.Close()
+		structured, err := os.CreateTemp("", "watchkeeper-test-authentication-")
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		structured.Close()
+		defer os.Remove(structured.Name())
+		if err = issuer.WriteConfig(structured.Name()); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		if cluster, err = clustertest.Start(3, "--runtime-config", "api/all=true", "--feature-gates", betas,
+			"--apiserver-arg", "authentication-config="+structured.Name()); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			return 1
 		}
