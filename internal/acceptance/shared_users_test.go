@@ -36,6 +36,9 @@ func startShared(t *testing.T, flags ...string) *sharedGateway {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("the log of the gateway in shared mode:\n%s", gw.Log())
+		}
 		if exit := gw.Terminate(); exit != 0 {
 			t.Errorf("watchkeeper ended with %d on SIGTERM:\n%s", exit, gw.Log())
 		}
