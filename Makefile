@@ -69,6 +69,11 @@ test-ha: build ## Runs the tests with a control plane in front of three API serv
 	  WATCHKEEPER_APISERVERS=3 WATCHKEEPER_BALANCE="$(BALANCE)" scripts/test $$part || exit; \
 	done
 
+.PHONY: test-shared
+test-shared: build ## Runs the conformance tests with a gateway in shared mode and a ServiceAccount's token (about 90 seconds).
+	@scripts/deps test
+	@WATCHKEEPER_SHARED=1 scripts/test conformance
+
 .PHONY: picture
 picture: build ## Updates the README's screenshot of the page.
 	cd ui && npm test --silent -- views
@@ -112,10 +117,11 @@ soak: build ## Runs long fuzzing and fault tests (about seven hours).
 	WATCHKEEPER_SIMULATIONS=2000 go test -race -count=1 -timeout 60m -v -run Simulation ./internal/robustness | grep -vE '^===|    --- PASS'
 	WATCHKEEPER_CLOCKS=2000 go test -race -count=1 -timeout 60m -v -run 'TestClock$$' ./internal/robustness | grep -vE '^===|    --- PASS'
 	for i in "" "" 3; do WATCHKEEPER_APISERVERS=$$i WATCHKEEPER_BALANCE=request WATCHKEEPER_FAULTS_SECONDS=3600 WATCHKEEPER_FAULTS_ROUND=60 go test -count=1 -timeout 3h -v -run Faults ./internal/robustness | grep -vE '^===|    --- PASS' || exit; done
+	WATCHKEEPER_SHARED=1 go test -count=1 -timeout 20m -run 'TestConformance$$' ./internal/conformance
 	for i in 1 2 3; do WATCHKEEPER_PAST_SECONDS=180 go test -count=1 -timeout 60m -v -run 'TestPast$$' ./internal/robustness || exit; done
 	WATCHKEEPER_RIGHTS_CASES=20000 go test -count=1 -timeout 30m -v -run TestRights ./internal/rights
 	WATCHKEEPER_KILLS=60 go test -count=1 -timeout 40m -v -run 'Killed' ./internal/acceptance
-	cd clients && WATCHKEEPER_KILLS=20 go test -count=1 -timeout 40m -v -run 'Informers|Manager' .
+	cd clients && WATCHKEEPER_KILLS=20 go test -count=1 -timeout 40m -v -run 'Informers|Manager|Shared' .
 
 .PHONY: clean
 clean: ## Removes built files and the local control plane's data.

@@ -32,21 +32,27 @@ var (
 )
 
 // TestConformance runs all rules against the API server and the gateway, and
-// some of them against a gateway that breaks answers.
+// some of them against a gateway that breaks answers. With WATCHKEEPER_SHARED=1, the gateway
+// is in shared mode, and both sides are used with the token of a ServiceAccount.
 func TestConformance(t *testing.T) {
 	var err error
 	if cluster, err = clustertest.Start(2); err != nil {
 		t.Fatal(err)
 	}
 	defer cluster.Close()
-	if gw, err = cluster.Gateway(); err != nil {
-		t.Fatal(err)
+	env := &Env{Compact: compact, Sockets: sockets}
+	if clustertest.FromEnv(t, "WATCHKEEPER_SHARED", 0) != 0 {
+		env.Want, env.Got = startShared(t)
+		env.Differs = sharedDiffers
+	} else {
+		if gw, err = cluster.Gateway(); err != nil {
+			t.Fatal(err)
+		}
+		if env.Want, err = apiServer(cluster, cluster.Config.Host); err != nil {
+			t.Fatal(err)
+		}
+		env.Got = gateway(gw.URL)
 	}
-	want, err := apiServer(cluster, cluster.Config.Host)
-	if err != nil {
-		t.Fatal(err)
-	}
-	env := &Env{Want: want, Got: gateway(gw.URL), Compact: compact, Sockets: sockets}
 	if env.Replicas, err = replicas(cluster); err != nil {
 		t.Fatal(err)
 	}

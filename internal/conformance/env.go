@@ -36,6 +36,10 @@ type Env struct {
 	// the number is unknown.
 	Sockets func(ctx context.Context) (int, error)
 
+	// Differs are the names of rules whose endpoints differ in this environment, besides
+	// those that say so themselves.
+	Differs []string
+
 	// old is an RV that the store has compacted. No watch cache of our custom
 	// resources ever had it; that of a built-in resource may.
 	old uint64
