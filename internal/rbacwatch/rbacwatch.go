@@ -44,6 +44,8 @@ var (
 const (
 	// retryInterval is the time between two attempts to watch a resource.
 	retryInterval = 10 * time.Second
+	// wantedInterval is how often it is checked whether a resource is wanted.
+	wantedInterval = time.Second
 	// podLinger is how long Pods are watched after the last token that is bound to one.
 	podLinger = 10 * time.Minute
 )
@@ -80,7 +82,9 @@ func (w *Watcher) Run(ctx context.Context) {
 		running.Go(func() {
 			// Pods are first watched some seconds after the first token that is bound to one.
 			for again := f.id == pods; ctx.Err() == nil; {
+				pause := wantedInterval
 				if f.while() {
+					pause = retryInterval
 					w.follow(ctx, f.id, f.on, f.while, func() {
 						if again {
 							w.Hint(f.missing)
@@ -90,7 +94,7 @@ func (w *Watcher) Run(ctx context.Context) {
 				}
 				select {
 				case <-ctx.Done():
-				case <-time.After(retryInterval):
+				case <-time.After(pause):
 				}
 			}
 		})
