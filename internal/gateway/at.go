@@ -61,13 +61,16 @@ func (g *Gateway) answerAt(rec *responseRecorder, r *http.Request) {
 			inner = request.WithoutCredentials(inner)
 		}
 		if caller != nil && request.IsWatch(inner) {
-			if a, err := access.AttributesOf(inner, caller); err == nil {
-				if refusal := g.permit(rec, inner, caller, a, access.PathAttributes(caller.User, pastPath)); refusal != nil {
-					status.Write(rec, inner, refusal)
-					return
-				}
-				defer rec.release()
+			a, err := access.AttributesOf(inner, caller)
+			if err != nil {
+				status.Write(rec, inner, status.BadRequest(err.Error()))
+				return
 			}
+			if refusal := g.permit(rec, inner, caller, a, access.PathAttributes(caller.User, pastPath)); refusal != nil {
+				status.Write(rec, inner, refusal)
+				return
+			}
+			defer rec.release()
 		}
 		g.reads.serveAt(rec, inner.WithContext(cut), when)
 	}
