@@ -14,9 +14,11 @@ import (
 
 	"golang.org/x/net/http/httpguts"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 
 	"github.com/watchkeeper/watchkeeper/internal/status"
 	"github.com/watchkeeper/watchkeeper/internal/upstream"
@@ -56,7 +58,7 @@ func NewShared(up *upstream.Server, opts SharedOptions, b *upstream.Background, 
 	if opts.Decisions == 0 {
 		opts.Decisions = DefaultCacheSize
 	}
-	client, err := kubernetes.NewForConfigAndClient(up.Client())
+	client, err := kubernetes.NewForConfigAndClient(forReviews(up))
 	if err != nil {
 		return nil, fmt.Errorf("client for reviews: %w", err)
 	}
@@ -70,6 +72,14 @@ func NewShared(up *upstream.Server, opts SharedOptions, b *upstream.Background, 
 	}
 	s.Permits = NewPermits(s.Authorizer, credentials, log)
 	return s, nil
+}
+
+// forReviews returns how a client for reviews is made. In protobuf, a review takes the API
+// server less CPU than in JSON.
+func forReviews(up *upstream.Server) (*rest.Config, *http.Client) {
+	config, client := up.Client()
+	config.ContentType = runtime.ContentTypeProtobuf
+	return config, client
 }
 
 // Run follows the cluster's CAs, and checks permits, until ctx ends.
