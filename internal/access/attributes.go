@@ -64,6 +64,12 @@ func selectsVerb(verb string) bool {
 // without selectors that cannot be parsed, which do not narrow the question. It would log
 // a query that it cannot read, with a token that a client has put there.
 func withSelectors(r *http.Request) (asked *http.Request, fieldErr, labelErr error) {
+	asked = r.WithContext(r.Context())
+	u := *r.URL
+	asked.URL, u.RawQuery = &u, ""
+	if !mayNarrow(r.URL.RawQuery) {
+		return asked, nil, nil
+	}
 	all, kept := r.URL.Query(), url.Values{}
 	if v := all["watch"]; len(v) > 0 {
 		kept["watch"] = v
@@ -78,11 +84,14 @@ func withSelectors(r *http.Request) (asked *http.Request, fieldErr, labelErr err
 			kept["labelSelector"] = v[:1]
 		}
 	}
-	asked = r.WithContext(r.Context())
-	u := *r.URL
 	u.RawQuery = kept.Encode()
-	asked.URL = &u
 	return asked, fieldErr, labelErr
+}
+
+// mayNarrow reports whether a query may have a part that NewRequestInfo reads. Most have
+// none, and to parse them costs more than the rest of the question.
+func mayNarrow(query string) bool {
+	return strings.Contains(query, "watch") || strings.Contains(query, "Selector") || strings.Contains(query, "%")
 }
 
 // Agrees reports whether the attributes are about the objects that the gateway would
