@@ -88,6 +88,7 @@ var imports = map[string][]string{
 	"bench/lib/process": {},
 	"bench/history":     {"bench/lib/loadgen", "bench/lib/process", "bench/lib/streams", "bench/lib/report", "informer/kube", "internal/clustertest", "internal/fakeapi", "internal/fakeapi/fakeprocess", "internal/fakeapi/synthetic", "internal/history"},
 	"bench/page":        {"bench/lib/loadgen", "bench/lib/process", "bench/lib/report", "internal/clustertest", "internal/fakeapi", "internal/fakeapi/fakeprocess"},
+	"bench/shared":      {"bench/lib/process", "bench/lib/report", "bench/lib/streams", "internal/clustertest"},
 	"bench/lib/loadgen": {"bench/lib/process", "internal/clustertest", "internal/fakeapi", "internal/fakeapi/fakeprocess"},
 	"bench/lib/streams": {},
 	"bench/lib/report":  {},

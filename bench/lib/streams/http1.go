@@ -32,7 +32,7 @@ func (s *Set) open1(ctx context.Context, t Target, o Options) error {
 			}
 			s.add(nc)
 			c := &conn1{Conn: nc, r: bufio.NewReaderSize(nc, readSize)}
-			if err := c.send(t, path, nil); err != nil {
+			if err := c.send(t, path, o.header(i)); err != nil {
 				return err
 			}
 			status := make(chan int, 1)

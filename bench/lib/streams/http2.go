@@ -228,7 +228,6 @@ func withDefaults(always, now map[string]string) map[string]string {
 // open2 opens HTTP/2 connections with as many watches each as Options and the server
 // allow.
 func (s *Set) open2(ctx context.Context, t Target, o Options) error {
-	header := withDefaults(t.Header, nil)
 	for at := 0; at < len(o.Paths); {
 		c, err := dial2(ctx, t, s.reading.Go)
 		if err != nil {
@@ -243,7 +242,7 @@ func (s *Set) open2(ctx context.Context, t Target, o Options) error {
 		status := make(chan int, n)
 		for i := range n {
 			s.watches[at+i].opened = func(code int) { status <- code }
-			if err := c.send(o.Paths[at+i], header, &s.watches[at+i]); err != nil {
+			if err := c.send(o.Paths[at+i], withDefaults(t.Header, o.header(at+i)), &s.watches[at+i]); err != nil {
 				return err
 			}
 		}

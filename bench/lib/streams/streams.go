@@ -77,6 +77,18 @@ type Options struct {
 	// the first resourceVersion in the line. Calls for one watch are in sequence;
 	// calls for different watches may be concurrent.
 	Observe func(watch int, rv uint64, at time.Time)
+	// Header, if not nil, returns the header of a watch, in addition to the Target's.
+	Header func(watch int) map[string]string
+	// Ended, if not nil, is called when a watch ends before Close. The error is nil at
+	// the end of its body.
+	Ended func(watch int, at time.Time, err error)
+}
+
+func (o *Options) header(watch int) map[string]string {
+	if o.Header == nil {
+		return nil
+	}
+	return o.Header(watch)
 }
 
 // A Set is a number of open watches.
@@ -102,6 +114,9 @@ func Open(ctx context.Context, t Target, o Options) (*Set, error) {
 		w.set = s
 		if o.Observe != nil {
 			w.observe = func(rv uint64, at time.Time) { o.Observe(i, rv, at) }
+		}
+		if o.Ended != nil {
+			w.left = func(err error) { o.Ended(i, time.Now(), err) }
 		}
 	}
 	open := s.open1
@@ -200,6 +215,7 @@ type watch struct {
 	lines
 	set    *Set
 	opened func(status int) // called once
+	left   func(error)      // called when it ends before Close; may be nil
 	ended  atomic.Bool
 }
 
@@ -208,6 +224,9 @@ func (w *watch) header(status int) { w.opened(status) }
 func (w *watch) end(err error) {
 	if w.set.closing.Load() {
 		return
+	}
+	if w.left != nil {
+		w.left(err)
 	}
 	if err == nil {
 		err = io.EOF

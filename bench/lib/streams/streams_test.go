@@ -120,6 +120,45 @@ func TestCut(t *testing.T) {
 	})
 }
 
+// Each watch has its own header, and its end is told with its index.
+func TestHeaderAndEnd(t *testing.T) {
+	const watches = 20
+	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_ = http.NewResponseController(w).Flush()
+		if r.Header.Get("Authorization") != "Bearer 13" || r.Header.Get("Accept") != "application/json" {
+			<-r.Context().Done()
+		}
+	})
+	serve(t, handler, func(t *testing.T, target Target) {
+		ended := make(chan int, watches)
+		set, err := Open(t.Context(), target, Options{
+			Paths:  repeat(watches, "/watch"),
+			Header: func(i int) map[string]string { return map[string]string{"Authorization": fmt.Sprint("Bearer ", i)} },
+			Ended: func(i int, at time.Time, err error) {
+				if err != nil || time.Since(at) > time.Minute {
+					t.Errorf("watch %d ended at %v with %v", i, at, err)
+				}
+				ended <- i
+			},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case i := <-ended:
+			if i != 13 {
+				t.Errorf("watch %d ended", i)
+			}
+		case <-time.After(10 * time.Second):
+			t.Error("no watch ended")
+		}
+		set.Close() // which ends the others, and does not tell
+		if len(ended) > 0 {
+			t.Errorf("watch %d ended too", <-ended)
+		}
+	})
+}
+
 func TestRefused(t *testing.T) {
 	serve(t, http.NotFoundHandler(), func(t *testing.T, target Target) {
 		if _, err := Open(t.Context(), target, Options{Paths: repeat(2, "/watch")}); err == nil || !strings.Contains(err.Error(), "404") {

@@ -1,0 +1,133 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Command shared measures the gateway's shared mode: what authentication and
+// authorization of each request cost, and what thousands of users cost the API server.
+//
+//	go run ./bench/shared [-run regexp] [-users 10000] [-hold 2m] [-quick] [-profiles dir]
+//
+// It prints Go benchmark lines while it runs and a table of the medians at the end.
+// docs/benchmarks.md describes what it measures. If a scenario fails, the others still
+// run, and the exit status is 1. It needs bin/localcluster, about 35 minutes, 4 GB of
+// memory, and an open-file limit of 20,000.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"regexp"
+	"syscall"
+	"time"
+
+	"github.com/watchkeeper/watchkeeper/bench/lib/report"
+)
+
+var (
+	which    = flag.String("run", "", "a regular expression for the scenarios to run")
+	rounds   = flag.Int("rounds", 3, "number of rounds; the table has the medians")
+	users    = flag.Int("users", 0, "number of users, at least 200; 0 is 10,000, or 200 with -quick")
+	holding  = flag.Duration("hold", 0, "how long held and few count reviews; 0 is 2m, or 15s with -quick")
+	quick    = flag.Bool("quick", false, "smaller numbers, for a first look: a few minutes")
+	profiles = flag.String("profiles", "", "a directory for CPU profiles of the gateway while it answers cached requests")
+)
+
+// A scenario measures one thing, over all rounds.
+type scenario struct {
+	name string
+	run  func(*harness) error
+}
+
+// The scenarios, in the order in which they run. The watches that held opens are those of
+// which revoked takes some away.
+var scenarios = []scenario{
+	{"cached", cached},
+	{"upstream", upstream},
+	{"held", held},
+	{"revoked", revoked},
+	{"few", few},
+}
+
+// sizes are the numbers of the scenarios.
+type sizes struct {
+	users    int
+	pairs    int           // of measurements of cached requests, in both modes
+	requests int           // per measurement
+	rate     float64       // of updates, per second
+	spread   time.Duration // until the checks of watches are spread over time
+	span     time.Duration // of a measurement of the API server
+	hold     time.Duration // of all watches
+	single   int           // bindings of one user that are deleted
+}
+
+// The gateway checks a right every 45 to 75 seconds. A span of a minute, begun a minute
+// after the watches were opened, has one check of each on average.
+func chooseSizes(quick bool, users int, hold time.Duration) sizes {
+	s := sizes{users: 10_000, pairs: 7, requests: 4000, rate: 10, spread: time.Minute, span: time.Minute, hold: 2 * time.Minute, single: 100}
+	if quick {
+		s = sizes{users: 200, pairs: 7, requests: 500, rate: 10, spread: 15 * time.Second, span: 10 * time.Second, hold: 15 * time.Second, single: 10}
+	}
+	if users > 0 {
+		s.users = users
+	}
+	if hold > 0 {
+		s.hold = hold
+	}
+	return s
+}
+
+func main() {
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, chooseSizes(*quick, *users, *holding), os.Stdout, os.Stderr); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, s sizes, out, progress io.Writer) error {
+	wanted, err := regexp.Compile(*which)
+	if err != nil {
+		return err
+	}
+	if s.users < minUsers {
+		return fmt.Errorf("%d users are too few, the minimum is %d", s.users, minUsers)
+	}
+	if *profiles != "" {
+		if err := os.MkdirAll(*profiles, 0o777); err != nil {
+			return err
+		}
+	}
+	r := newHarness(ctx, s, report.New(out), progress)
+	defer r.down()
+	report.Header(out, *rounds, *quick)
+	fmt.Fprintf(out, "users: %d\n", s.users)
+	var failed []error
+	for _, c := range scenarios {
+		if !wanted.MatchString(c.name) {
+			continue
+		}
+		start := time.Now()
+		r.scenario = c.name
+		if err := c.run(r); err != nil {
+			err = fmt.Errorf("%s: %w", c.name, err)
+			fmt.Fprintln(out, "FAIL", err)
+			r.say("failed: %v", err)
+			failed = append(failed, err)
+			if ctx.Err() != nil {
+				break
+			}
+		}
+		r.say("took %v", time.Since(start).Round(time.Second))
+	}
+	fmt.Fprintf(out, "\nMedians.\n\n")
+	if missed := r.report.Goals(out, goals(s)); missed > 0 {
+		fmt.Fprintf(out, "\n%d targets missed.\n", missed)
+	}
+	return errors.Join(failed...)
+}

@@ -1,0 +1,97 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+)
+
+func set[T any](t *testing.T, p *T, v T) {
+	was := *p
+	*p = v
+	t.Cleanup(func() { *p = was })
+}
+
+// All scenarios, with a control plane and few users.
+func TestRun(t *testing.T) {
+	set(t, rounds, 2)
+	s := sizes{users: minUsers, pairs: 2, requests: 50, rate: 20, spread: settle, span: time.Second, hold: time.Second, single: 5}
+	var out, progress bytes.Buffer
+	if err := run(t.Context(), s, &out, &progress); err != nil {
+		t.Fatalf("%v\n%s\n%s", err, progress.Bytes(), out.Bytes())
+	}
+	for want, times := range map[string]int{
+		`(?m)^BenchmarkRequest/mode=(local|shared|direct)/proto=http[12]/form=(list|get) 50 [0-9.]+ cpu-ns/op [0-9]+ B/op$`: 2 * 12,
+		`(?m)^BenchmarkShare/users=(20|2) 20 [-0-9.e]+ of-direct$`:                                                          2 * 2,
+		// One token of all users, or of two, is cached when the gateway is warm.
+		`(?m)^BenchmarkOpen/watches=200/users=200 200 [0-9.]+ s (199|200) tokenreviews (199|200) accessreviews `: 1,
+		`(?m)^BenchmarkOpen/watches=200/users=2 200 [0-9.]+ s [12] tokenreviews [12] accessreviews `:             1,
+		`(?m)^BenchmarkHeld/watches=200/users=(200|2) .* 0 cut 0 missed `:                                        2,
+		`(?m)^BenchmarkRevoked/of=user 5 .* [1-9][0-9.]* accessreviews/user-concerned `:                          1,
+		`(?m)^BenchmarkRevoked/of=group 20 .* [1-9][0-9.]* accessreviews/user-concerned `:                        2,
+	} {
+		if n := len(regexp.MustCompile(want).FindAllString(out.String(), -1)); n != times {
+			t.Errorf("%q is there %d times, want %d, in\n%s", want, n, times, out.Bytes())
+		}
+	}
+	for _, g := range goals(s) {
+		if !strings.Contains(out.String(), "| "+g.Title+" | ") && g.Than == "" { // without a check there is no quotient
+			t.Errorf("no row %q", g.Title)
+		}
+	}
+}
+
+// The other scenarios run even if one fails.
+func TestFailure(t *testing.T) {
+	ran := false
+	set(t, &scenarios, []scenario{
+		{"first", func(*harness) error { return errors.New("it is broken") }},
+		{"second", func(*harness) error { ran = true; return nil }},
+		{"other", func(*harness) error { return errors.New("it was not asked for") }},
+	})
+	set(t, which, "first|second")
+	var out bytes.Buffer
+	err := run(t.Context(), sizes{users: minUsers}, &out, io.Discard)
+	if err == nil || err.Error() != "first: it is broken" {
+		t.Errorf("error %v", err)
+	}
+	if !ran || !strings.Contains(out.String(), "FAIL first: it is broken\n") {
+		t.Errorf("the second ran: %v, in\n%s", ran, out.Bytes())
+	}
+}
+
+func TestParseCounts(t *testing.T) {
+	got, err := parseCounts(strings.NewReader(`# TYPE apiserver_request_total counter
+apiserver_request_total{code="201",group="authentication.k8s.io",resource="tokenreviews",subresource="",verb="POST"} 7
+apiserver_request_total{code="500",group="authentication.k8s.io",resource="tokenreviews",subresource="",verb="POST"} 1
+apiserver_request_total{code="201",group="authorization.k8s.io",resource="subjectaccessreviews",verb="POST"} 1.5e+01
+apiserver_request_total{code="200",resource="configmaps",verb="LIST"} 2
+apiserver_request_total{code="200",resource="configmaps",verb="GET"} 3
+apiserver_request_total{code="200",resource="configmaps",verb="WATCH"} 100
+apiserver_request_total{code="200",resource="pods",subresource="tokenreviews",verb="GET"} 100
+apiserver_request_duration_seconds_count{resource="tokenreviews"} 100
+`))
+	if want := (counts{tokens: 8, rights: 15, reads: 5}); err != nil || got != want {
+		t.Errorf("%+v, %v, want %+v", got, err, want)
+	}
+	if _, err := parseCounts(strings.NewReader(`apiserver_request_total{resource="pods"} many`)); err == nil {
+		t.Error("a metric that is no number is no error")
+	}
+}
+
+// A line that the API server is writing is not read.
+func TestParseAudit(t *testing.T) {
+	got, err := parseAudit(strings.NewReader(`{"requestReceivedTimestamp":"2026-11-25T20:00:00.500000Z","requestObject":{"spec":{"user":"jane"}}}
+{"requestReceivedTimestamp":"2026-11-25T20:00:01.000000Z","requestObject":{"spec":{"user":"joe"}}}
+{"requestReceivedTimestamp":"2026-1`))
+	if err != nil || len(got) != 2 || got[0].user != "jane" || got[1].user != "joe" || got[1].at.Sub(got[0].at) != 500*time.Millisecond {
+		t.Errorf("%v, %v", got, err)
+	}
+}
