@@ -109,6 +109,11 @@ func (h *reads) serve(w *responseRecorder, r *http.Request) *decline {
 		return h.serveRecording(w, r)
 	}
 	read, err := request.Parse(r)
+	return h.serveParsed(w, r, read, err)
+}
+
+// serveParsed is serve with what [request.Parse] has returned.
+func (h *reads) serveParsed(w *responseRecorder, r *http.Request, read *request.Read, err error) *decline {
 	if err == nil {
 		err = h.serveNow(w, r, read)
 	}

@@ -225,15 +225,15 @@ func (g *Gateway) answer(rec *responseRecorder, r *http.Request) {
 		g.answerCaller(rec, r, caller)
 		return
 	}
-	g.answerRead(rec, r, r)
+	g.answerRead(rec, r, r, g.reads.serve)
 }
 
 // answerRead serves a read from the cache, or passes it through. asked is the request
-// with the caller's credentials.
-func (g *Gateway) answerRead(rec *responseRecorder, r, asked *http.Request) {
+// with the caller's credentials, and serve how it is served from the cache.
+func (g *Gateway) answerRead(rec *responseRecorder, r, asked *http.Request, serve func(*responseRecorder, *http.Request) *decline) {
 	rec.source = sourceCache
 	cut, release, _ := g.tracker.Bind(r.Context(), false)
-	declined := g.reads.serve(rec, r.WithContext(cut))
+	declined := serve(rec, r.WithContext(cut))
 	release()
 	r = asked
 	switch {

@@ -133,8 +133,8 @@ func (g *Gateway) answerCaller(rec *responseRecorder, r *http.Request, caller *a
 		g.passThrough(rec, r)
 		return
 	}
-	a, err := access.AttributesOf(plain, caller)
-	if err != nil || read != nil && !access.Agrees(a, read.Target) {
+	a, invalid := access.AttributesOf(plain, caller)
+	if invalid != nil || read != nil && !access.Agrees(a, read.Target) {
 		g.passThrough(rec, r)
 		return
 	}
@@ -160,7 +160,7 @@ func (g *Gateway) answerCaller(rec *responseRecorder, r *http.Request, caller *a
 		}
 		defer rec.release()
 	}
-	g.answerRead(rec, plain, r)
+	g.answerRead(rec, plain, r, func(rec *responseRecorder, r *http.Request) *decline { return g.reads.serveParsed(rec, r, read, err) })
 }
 
 // withoutTimeout returns a request without the parameter timeout of kubectl's

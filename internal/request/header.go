@@ -42,12 +42,14 @@ func WithoutIdentity(r *http.Request) *http.Request {
 	if !BringsIdentity(r.Header) {
 		return r
 	}
-	r = r.Clone(r.Context())
-	for name := range r.Header {
-		if IsIdentity(name) {
-			delete(r.Header, name)
+	header := make(http.Header, len(r.Header))
+	for name, values := range r.Header {
+		if !IsIdentity(name) {
+			header[name] = values // shared: nobody changes them
 		}
 	}
+	r = r.WithContext(r.Context())
+	r.Header = header
 	return r
 }
 
