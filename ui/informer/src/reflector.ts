@@ -102,6 +102,7 @@ export class Reflector implements Watch {
   private upstreamLost = false; // the gateway has no contact with the API server
   private expired = 0; // consecutive 410 Expired
   private malformed = 0; // consecutive watches with something other than events
+  private unauthorized = 0; // consecutive 401 at the end of a watch
   private readonly backoff = new Backoff();
 
   constructor(
@@ -125,16 +126,20 @@ export class Reflector implements Watch {
         this.backoff.reset(); // a normal end: continue at once
       } catch (why) {
         if (signal.aborted) return;
-        const wait = this.failed(why instanceof Error ? why : new Error(String(why)));
+        const wait = this.failed(why instanceof Error ? why : new Error(String(why)), Date.now() - began);
         if (Date.now() - began > stableTime) this.backoff.reset();
         if (wait) await wait(signal);
       }
     }
   }
 
-  /** Records why a list or a watch failed, and returns the pause before the next one. */
-  private failed(error: Error): ((signal: AbortSignal) => Promise<void>) | undefined {
+  /** Records why a list or a watch failed after a time, and returns the pause before the next one. */
+  private failed(error: Error, lasted: number): ((signal: AbortSignal) => Promise<void>) | undefined {
     const status = error instanceof StatusError ? error : undefined;
+    if (lasted > stableTime) this.unauthorized = 0;
+    // The credentials of the request have ended. The next request may have newer ones: those
+    // of `headers`, or of a proxy that renews a login.
+    if (status?.code === 401 && this.synced && lasted >= minWatchTime && this.unauthorized++ === 0) return undefined;
     if (status?.code === 410) {
       this.listDue = true;
       if (this.expired++ === 0) return undefined;
@@ -287,7 +292,7 @@ export class Reflector implements Watch {
     if (type === 'ADDED' || type === 'MODIFIED') this.last = newer(last, object.metadata);
     this.head = rv;
     this.afterDelete = type === 'DELETED';
-    this.expired = this.malformed = 0;
+    this.expired = this.malformed = this.unauthorized = 0;
   }
 
   flush(): void {

@@ -113,6 +113,36 @@ test('a watch that is refused later keeps the store', async () => {
   assert.equal(o.informer.state.error!.message, 'no more');
 });
 
+const ended = { kind: 'Status', code: 401, reason: 'Unauthorized', message: 'the token is not accepted any more' };
+
+/** The reflector tells a watch that lasted from one that was refused at once. */
+const lasting = () => new Promise((resolve) => setTimeout(resolve, 1100));
+
+test('a watch whose token ends goes on at once with that of the next request', async () => {
+  let token = 0;
+  const o = await live({}, { headers: () => ({ Authorization: `Bearer ${++token}` }) });
+  for (const name of ['a', 'b']) {
+    await lasting();
+    const before = token;
+    server.watching(path)[0]!.send('ERROR', ended);
+    await become('the next request', () => token > before, true);
+    await watching();
+    server.put(path, name);
+    await become('the store', () => o.informer.store.has(`ns/${name}`), true);
+  }
+  assert.ok(!o.log.includes('denied') && !o.log.includes('stale'), String(o.log));
+  assert.deepEqual(o.errors, []);
+});
+
+test('it is denied if the next request is refused, too', async () => {
+  const o = await live();
+  await lasting();
+  scripted((stream) => stream.send('ERROR', ended));
+  server.watching(path)[0]!.send('ERROR', ended);
+  await become('the phase', () => o.informer.state.phase, 'denied');
+  assert.equal((o.informer.state.error as StatusError).code, 401);
+});
+
 test('an event received twice is emitted once', async () => {
   server.put(path, 'a');
   const b = server.put(path, 'b');
