@@ -62,6 +62,11 @@ func (p *Handler) identify(in *http.Request, out http.Header) {
 	if p.Shared == nil {
 		return
 	}
+	if !p.AllowPages {
+		// It may be the session of a proxy in front, which logs people in. The API server
+		// would send it to Pods and aggregated API servers, which could then act as them.
+		delete(out, "Cookie")
+	}
 	for name := range out {
 		if name != "Authorization" && p.Shared.IsProxyHeader(name) {
 			delete(out, name)

@@ -28,4 +28,7 @@ func (p *Handler) confine(h http.Header) {
 	} {
 		h.Del(name)
 	}
+	if p.Shared != nil {
+		h.Del("Set-Cookie") // it could replace the session of a proxy in front
+	}
 }
