@@ -123,6 +123,7 @@ soak: build ## Runs long fuzzing and fault tests (about seven hours).
 	for i in "" "" 3; do WATCHKEEPER_APISERVERS=$$i WATCHKEEPER_BALANCE=request WATCHKEEPER_FAULTS_SECONDS=3600 WATCHKEEPER_FAULTS_ROUND=60 go test -count=1 -timeout 3h -v -run Faults ./internal/robustness | grep -vE '^===|    --- PASS' || exit; done
 	WATCHKEEPER_SHARED=1 go test -count=1 -timeout 20m -run 'TestConformance$$' ./internal/conformance
 	for i in 1 2 3; do WATCHKEEPER_PAST_SECONDS=180 go test -count=1 -timeout 60m -v -run 'TestPast$$' ./internal/robustness || exit; done
+	WATCHKEEPER_BENCH_SHARED=1 go test -count=1 -timeout 20m -run TestAll ./bench/shared
 	WATCHKEEPER_RIGHTS_CASES=20000 go test -count=1 -timeout 30m -v -run TestRights ./internal/rights
 	WATCHKEEPER_KILLS=60 go test -count=1 -timeout 40m -v -run 'Killed' ./internal/acceptance
 	cd clients && WATCHKEEPER_KILLS=20 go test -count=1 -timeout 40m -v -run 'Informers|Manager|Shared' .

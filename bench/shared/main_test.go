@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"os"
 	"regexp"
 	"strings"
 	"testing"
@@ -19,8 +20,11 @@ func set[T any](t *testing.T, p *T, v T) {
 	t.Cleanup(func() { *p = was })
 }
 
-// All scenarios, with a control plane and few users.
-func TestRun(t *testing.T) {
+// All scenarios, with a control plane and few users: two minutes, in the soak.
+func TestAll(t *testing.T) {
+	if os.Getenv("WATCHKEEPER_BENCH_SHARED") == "" {
+		t.Skip("part of make soak: WATCHKEEPER_BENCH_SHARED=1")
+	}
 	set(t, rounds, 2)
 	s := sizes{users: minUsers, pairs: 2, requests: 50, rate: 20, spread: settle, span: time.Second, hold: time.Second, single: 5}
 	var out, progress bytes.Buffer
@@ -45,6 +49,20 @@ func TestRun(t *testing.T) {
 		if !strings.Contains(out.String(), "| "+g.Title+" | ") && g.Than == "" { // without a check there is no quotient
 			t.Errorf("no row %q", g.Title)
 		}
+	}
+}
+
+// The requests of one scenario, with a control plane and few users.
+func TestCached(t *testing.T) {
+	set(t, which, "cached")
+	s := sizes{users: minUsers, pairs: 2, requests: 50, rate: 20, spread: settle, span: time.Second, hold: time.Second, single: 5}
+	var out, progress bytes.Buffer
+	if err := run(t.Context(), s, &out, &progress); err != nil {
+		t.Fatalf("%v\n%s\n%s", err, progress.Bytes(), out.Bytes())
+	}
+	const want = `(?m)^BenchmarkRequest/mode=(local|shared|direct)/proto=http[12]/form=(list|get) 50 [0-9.]+ cpu-ns/op [0-9]+ B/op$`
+	if n := len(regexp.MustCompile(want).FindAllString(out.String(), -1)); n != 2*12 {
+		t.Errorf("%q is there %d times, want 24, in\n%s", want, n, out.Bytes())
 	}
 }
 
