@@ -42,7 +42,7 @@ subjects: [{kind: ServiceAccount, name: greedy, namespace: NAMESPACE}, {kind: Se
 // The bounds of the gateway of TestFairness.
 const (
 	maxFairLists     = 8
-	maxFairStreams   = 5000
+	maxFairStreams   = 1000
 	maxFairSelectors = 100
 	maxFairBuffered  = 64 << 20
 )
@@ -362,7 +362,7 @@ func TestFairness(t *testing.T) {
 	// More lists at once than may wait.
 	running.Go(func() {
 		var burst sync.WaitGroup
-		for range 300 {
+		for range 100 {
 			burst.Go(func() {
 				resp, err := greedy.open(ctx, path+"?resourceVersion=0&labelSelector=of%3Dmodest")
 				if err != nil {

@@ -165,7 +165,7 @@ func TestWrongGateways(t *testing.T) {
 			defer func() { r.seed = first }()
 			for range 10 {
 				r.seed += 10
-				_, mismatches := r.run(server{gateway.URL, ca}, 600, true, everyone)
+				_, mismatches := r.run(server{gateway.URL, ca}, 250, true, everyone)
 				for trial, what := range mismatches {
 					kind := string(trial.identity.kind) + "/" + string(trial.form)
 					if found[kind]++; slices.Contains(wrong.clean, kind) {

@@ -14,12 +14,16 @@ import { serveBrowser, shots } from './browser.mjs';
 import { startAll } from './cluster.mjs';
 
 /**
- * Two groups of test files run side by side, each with a cluster of its own; the
- * files of a group run one after the other. The files of the second group kill the
- * API server, add Nodes, or step through all changes of the cluster, which would
- * not end while other tests make changes. A file that is not listed is in the first.
+ * Groups of test files run side by side, each with a cluster of its own; the files of a
+ * group run one after the other. The files of the second group kill the API server, add
+ * Nodes, or step through all changes of the cluster, which would not end while other tests
+ * make changes. Those of the third are about users with different rights, and mostly wait
+ * for the page to ask again. A file that is not listed is in the first.
  */
-const OWN_CLUSTER = ['focus', 'informer', 'outage', 'past', 'proxied', 'views'];
+const OWN_CLUSTERS = [
+  ['focus', 'informer', 'outage', 'past', 'proxied', 'views'],
+  ['denied', 'login', 'restricted', 'shared'],
+];
 
 process.env.GOGC ??= '300'; // of the clusters: an API server collects much garbage at its start
 
@@ -73,10 +77,10 @@ try {
     console.log(`WATCHKEEPER_TEST='${await start()}'`);
   } else {
     const given = process.env.WATCHKEEPER_TEST;
-    const [shared, own] = [[], []];
-    for (const name of names) (!given && OWN_CLUSTER.includes(name) ? own : shared).push(name);
+    const own = given ? [] : OWN_CLUSTERS.map((group) => names.filter((name) => group.includes(name)));
+    const first = names.filter((name) => !own.some((group) => group.includes(name)));
     console.log(given ? 'using the given cluster' : 'starting clusters, gateways and kubectl proxies');
-    const groups = [shared, own].filter((group) => group.length > 0);
+    const groups = [first, ...own].filter((group) => group.length > 0);
     const results = await Promise.all(groups.map(async (group, i) => run(group, given || (await start()), i === 0 ? 'inherit' : 'pipe')));
     for (const { output } of results) process.stdout.write(output);
     console.log(`pictures are in ${shots}`);
