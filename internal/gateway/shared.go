@@ -43,11 +43,9 @@ func (g *Gateway) authenticate(rec *responseRecorder, r *http.Request) *http.Req
 			e, _ := g.audit.Unauthenticated(r, g.audited(r, nil))
 			rec.auditBy(e, r)
 		}
-		if r.ProtoMajor == 2 {
-			// As in the API server: a connection without credentials must not cost more than
-			// one of HTTP/1.1 (CVE-2023-44487).
-			rec.Header().Set("Connection", "close")
-		}
+		// Unlike the API server, the connection stays open over HTTP/2: a browser has one for
+		// all requests of the page, and those in flight would be lost, before and after a
+		// login. What a request without credentials costs is bounded in package access.
 		status.Write(rec, r, access.Refused(err))
 		return nil
 	}
