@@ -27,7 +27,7 @@ func deliveries(r *harness) error {
 	defer t.stop()
 	servers := t.all()
 	for round := range *rounds {
-		r.say("round %d: no watches", round+1)
+		r.Say("round %d: no watches", round+1)
 		none, err := r.watched(servers, nil, 0, s.updates, s.rate)
 		if err != nil {
 			return err
@@ -38,7 +38,7 @@ func deliveries(r *harness) error {
 				if n == 1 && i > 0 {
 					continue // one direct watch is the reference of all others
 				}
-				r.say("round %d: %d watches, %s", round+1, n, e.via())
+				r.Say("round %d: %d watches, %s", round+1, n, e.via())
 				used, err := r.watched(servers, e, n, s.updates, s.rate)
 				if err != nil {
 					return fmt.Errorf("%s: %w", e.via(), err)
@@ -72,7 +72,7 @@ func (r *harness) measure(servers []*endpoint, at *endpoint, paths []string, upd
 			return nil, err
 		}
 		defer set.Close()
-	} else if err := r.sleep(settle); err != nil {
+	} else if err := report.Sleep(r.ctx, settle); err != nil {
 		return nil, err
 	}
 	clock, err := startClock(servers...)
@@ -81,7 +81,7 @@ func (r *harness) measure(servers []*endpoint, at *endpoint, paths []string, upd
 	}
 	profiled := func() error { return nil }
 	if at != nil {
-		profiled = at.profile(fmt.Sprintf("%s-%s", r.scenario, at.target.Protocol), time.Duration(float64(updates)/rate*float64(time.Second)))
+		profiled = at.profile(fmt.Sprintf("%s-%s", r.Scenario, at.target.Protocol), time.Duration(float64(updates)/rate*float64(time.Second)))
 	}
 	if _, err := r.writer.updates(r.ctx, updates, rate); err != nil {
 		return nil, err
@@ -91,7 +91,7 @@ func (r *harness) measure(servers []*endpoint, at *endpoint, paths []string, upd
 			return nil, err
 		}
 	}
-	if err := r.sleep(settle / 3); err != nil {
+	if err := report.Sleep(r.ctx, settle/3); err != nil {
 		return nil, err
 	}
 	used, err := clock.since()

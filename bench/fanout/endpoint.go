@@ -7,8 +7,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/watchkeeper/watchkeeper/bench/lib/process"
@@ -75,17 +73,7 @@ func (e *endpoint) profile(name string, d time.Duration) (wait func() error) {
 	if *profiles == "" || e.name != "gateway" {
 		return func() error { return nil }
 	}
-	done := make(chan error, 1)
-	go func() {
-		f, err := os.Create(filepath.Join(*profiles, name+".pprof"))
-		if err != nil {
-			done <- err
-			return
-		}
-		defer f.Close()
-		done <- process.Fetch(e.debug, fmt.Sprintf("%s/debug/pprof/profile?seconds=%d", e.debugURL, max(1, int(d.Seconds()))), f)
-	}()
-	return func() error { return <-done }
+	return process.Profile(e.debug, e.debugURL, *profiles, name, d)
 }
 
 // clock measures the CPU time of servers.

@@ -15,7 +15,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"time"
 
 	"k8s.io/client-go/rest"
 
@@ -28,12 +27,10 @@ import (
 // A harness has the state that the scenarios share: a control plane, which is started
 // when it is first needed, and what gateways and fake API servers need to start.
 type harness struct {
-	ctx      context.Context
-	sizes    sizes
-	report   *report.Report
-	progress io.Writer
-	start    time.Time
-	scenario string
+	ctx    context.Context
+	sizes  sizes
+	report *report.Report
+	report.Log
 
 	real   *clustertest.Cluster
 	writer *writer              // there
@@ -43,7 +40,7 @@ type harness struct {
 }
 
 func newHarness(ctx context.Context, s sizes, t *report.Report, progress io.Writer) *harness {
-	return &harness{ctx: ctx, sizes: s, report: t, progress: progress, start: time.Now()}
+	return &harness{ctx: ctx, sizes: s, report: t, Log: report.NewLog(progress)}
 }
 
 func (r *harness) close() {
@@ -57,27 +54,12 @@ func (r *harness) close() {
 	}
 }
 
-// say reports progress.
-func (r *harness) say(format string, args ...any) {
-	fmt.Fprintf(r.progress, "%5.0fs  %s: %s\n", time.Since(r.start).Seconds(), r.scenario, fmt.Sprintf(format, args...))
-}
-
-// sleep waits while work ends that is not measured.
-func (r *harness) sleep(d time.Duration) error {
-	select {
-	case <-time.After(d):
-		return nil
-	case <-r.ctx.Done():
-		return r.ctx.Err()
-	}
-}
-
 // cluster returns the control plane, with the writer's ConfigMaps.
 func (r *harness) cluster() (*clustertest.Cluster, error) {
 	if r.real != nil {
 		return r.real, nil
 	}
-	r.say("starting a control plane…")
+	r.Say("starting a control plane…")
 	c, err := clustertest.Start(1)
 	if err != nil {
 		return nil, err
@@ -187,7 +169,7 @@ func (r *harness) open(t streams.Target, o streams.Options) (*streams.Set, error
 	if err != nil {
 		return nil, fmt.Errorf("opening: %w", err)
 	}
-	if err := r.sleep(settle); err != nil {
+	if err := report.Sleep(r.ctx, settle); err != nil {
 		set.Close()
 		return nil, err
 	}

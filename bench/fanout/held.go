@@ -23,7 +23,7 @@ func held(r *harness) error {
 func (r *harness) hold(p streams.Protocol, n, perConnection int, rate float64) error {
 	s := r.sizes
 	name := fmt.Sprintf("Held/via=gateway/proto=%s", p)
-	r.say("%d watches, %s", n, p)
+	r.Say("%d watches, %s", n, p)
 	g, err := r.loaded(1000, p)
 	if err != nil {
 		return err
@@ -38,7 +38,7 @@ func (r *harness) hold(p streams.Protocol, n, perConnection int, rate float64) e
 		return fmt.Errorf("%s: %w", p, err)
 	}
 	defer set.Close()
-	r.say("the watches are open")
+	r.Say("the watches are open")
 	clock, err := startClock(g.gateway)
 	if err != nil {
 		return err

@@ -29,7 +29,7 @@ func events(r *harness) error {
 
 func (r *harness) ingest(round, watches int) error {
 	s := r.sizes
-	r.say("round %d: %d events, %.0f/s, %d watches", round+1, s.ingest, s.ingestRate, watches)
+	r.Say("round %d: %d events, %.0f/s, %d watches", round+1, s.ingest, s.ingestRate, watches)
 	g, err := r.loaded(s.cached/5, streams.HTTP1)
 	if err != nil {
 		return err
@@ -100,7 +100,7 @@ func objectMemory(r *harness) error {
 
 func (r *harness) holdObjects(round, n int) error {
 	s := r.sizes
-	r.say("round %d: %d cached Pods", round+1, n)
+	r.Say("round %d: %d cached Pods", round+1, n)
 	g, err := r.load(n, streams.HTTP1)
 	if err != nil {
 		return err
@@ -113,7 +113,7 @@ func (r *harness) holdObjects(round, n int) error {
 	if err := g.gateway.warm(r.ctx, pods); err != nil {
 		return err
 	}
-	if err := r.sleep(s.steady); err != nil {
+	if err := report.Sleep(r.ctx, s.steady); err != nil {
 		return err
 	}
 	steady, err := process.RSS(g.gateway.pid)
@@ -127,7 +127,7 @@ func (r *harness) holdObjects(round, n int) error {
 	if err := r.generate(g, 2*n, float64(2*n)/s.steady.Seconds()); err != nil {
 		return err
 	}
-	if err := r.sleep(s.steady); err != nil {
+	if err := report.Sleep(r.ctx, s.steady); err != nil {
 		return err
 	}
 	changed, err := process.RSS(g.gateway.pid)

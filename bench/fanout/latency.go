@@ -28,7 +28,7 @@ func latency(r *harness) error {
 	for round := range *rounds {
 		for _, e := range []*endpoint{t.direct, t.secure} {
 			const rate = 100
-			r.say("round %d: %d updates/s, %s", round+1, rate, e.via())
+			r.Say("round %d: %d updates/s, %s", round+1, rate, e.via())
 			err := r.lag(t.direct.target, e, configMaps, rate, func(n int) (int, error) {
 				return r.writer.updates(r.ctx, n, rate)
 			})
@@ -45,7 +45,7 @@ func latency(r *harness) error {
 
 func (r *harness) latencyOfFakeAPI(round int) error {
 	const rate = 1000
-	r.say("round %d: %d updates/s of the fake API server", round+1, rate)
+	r.Say("round %d: %d updates/s of the fake API server", round+1, rate)
 	g, err := r.loaded(1000, streams.HTTP2)
 	if err != nil {
 		return err

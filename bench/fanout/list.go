@@ -45,7 +45,7 @@ func lists(r *harness) error {
 	if _, err := r.cluster(); err != nil {
 		return err
 	}
-	r.say("creating %d Pods…", s.pods)
+	r.Say("creating %d Pods…", s.pods)
 	if err := r.createPods(s.pods); err != nil {
 		return err
 	}
@@ -55,14 +55,14 @@ func lists(r *harness) error {
 	}
 	defer t.stop()
 	var failed []error
-	if err := r.sleep(settle); err != nil {
+	if err := report.Sleep(r.ctx, settle); err != nil {
 		return err
 	}
 	for round := range *rounds {
 		for _, l := range listings {
 			var sizes []int64
 			for _, e := range t.all() {
-				r.say("round %d: %s, %s", round+1, l.name, e.via())
+				r.Say("round %d: %s, %s", round+1, l.name, e.via())
 				n, err := r.list(e, l, s.lists)
 				if err != nil {
 					failed = append(failed, fmt.Errorf("%s, %s: %w", l.name, e.via(), err))
@@ -93,7 +93,7 @@ func (r *harness) list(e *endpoint, l listing, times int) (size int64, err error
 		return 0, err
 	}
 	times *= l.often
-	profiled := e.profile(fmt.Sprintf("%s-%s-%s", r.scenario, l.name, e.target.Protocol), time.Second)
+	profiled := e.profile(fmt.Sprintf("%s-%s-%s", r.Scenario, l.name, e.target.Protocol), time.Second)
 	clock, err := startClock(e)
 	if err != nil {
 		return 0, err
@@ -108,7 +108,7 @@ func (r *harness) list(e *endpoint, l listing, times int) (size int64, err error
 		walls = append(walls, a.Wall.Seconds())
 	}
 	// The measurement includes the garbage collection after the last LIST.
-	if err := r.sleep(settle / 5); err != nil {
+	if err := report.Sleep(r.ctx, settle/5); err != nil {
 		return 0, err
 	}
 	used, err := clock.since()

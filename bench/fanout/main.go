@@ -23,7 +23,6 @@ import (
 	"regexp"
 	"strings"
 	"syscall"
-	"time"
 
 	"github.com/watchkeeper/watchkeeper/bench/lib/report"
 	"github.com/watchkeeper/watchkeeper/internal/fakeapi"
@@ -96,18 +95,12 @@ func run(ctx context.Context, s sizes, out, progress io.Writer) error {
 		if !wanted.MatchString(c.name) && !(c.name == "ingest" && wanted.MatchString("cannon")) { // its former name
 			continue
 		}
-		start := time.Now()
-		r.scenario = c.name
-		if err := c.run(r); err != nil {
-			err = fmt.Errorf("%s: %w", c.name, err)
-			fmt.Fprintln(out, "FAIL", err)
-			r.say("failed: %v", err)
+		if err := r.Run(out, c.name, func() error { return c.run(r) }); err != nil {
 			failed = append(failed, err)
 			if ctx.Err() != nil {
 				break
 			}
 		}
-		r.say("took %v", time.Since(start).Round(time.Second))
 	}
 	table := rows(s)
 	fmt.Fprintf(out, "\nMedians of %d rounds.\n\n", *rounds)

@@ -47,7 +47,7 @@ func idleMemory(r *harness) error {
 // idle measures n idle watches of one server. first is the server's resident set
 // without watches in the first round; idle sets it if it is 0.
 func (r *harness) idle(round int, e *endpoint, n int, first *float64) error {
-	r.say("round %d: %d idle watches, %s", round+1, n, e.via())
+	r.Say("round %d: %d idle watches, %s", round+1, n, e.via())
 	if err := e.warm(r.ctx, configMaps); err != nil {
 		return err
 	}

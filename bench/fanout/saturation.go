@@ -26,20 +26,20 @@ func saturation(r *harness) error {
 	var failed []error
 	for round := range *rounds {
 		for _, e := range t.all() {
-			r.say("round %d: updates as fast as possible, %s", round+1, e.via())
+			r.Say("round %d: updates as fast as possible, %s", round+1, e.via())
 			if err := r.saturate("Saturation", e, s.watches, 0); err != nil {
 				failed = append(failed, fmt.Errorf("%s: %w", e.via(), err))
 			}
 			if e == t.plain {
 				continue
 			}
-			r.say("round %d: 20 updates/s to %d watches, %s", round+1, 2*s.watches, e.via())
+			r.Say("round %d: 20 updates/s to %d watches, %s", round+1, 2*s.watches, e.via())
 			if err := r.saturate("Strain", e, 2*s.watches, 20); err != nil {
 				failed = append(failed, fmt.Errorf("%s: %w", e.via(), err))
 			}
 		}
 		for _, p := range []streams.Protocol{streams.HTTP2, streams.HTTP1} {
-			r.say("round %d: a burst of the fake API server, %s", round+1, p)
+			r.Say("round %d: a burst of the fake API server, %s", round+1, p)
 			if err := r.burst(p); err != nil {
 				failed = append(failed, fmt.Errorf("fake API server, %s: %w", p, err))
 			}

@@ -41,7 +41,7 @@ func (r *harness) lag(rate float64, record bool) error {
 	}
 	defer c.Stop()
 	n := int(rate * r.sizes.lagging.Seconds())
-	r.say("%d events, %.0f/s, %s", n, rate, on(record))
+	r.Say("%d events, %.0f/s, %s", n, rate, on(record))
 	// Two maps, which are compared after the watches have ended.
 	direct, later := make(map[uint64]time.Time, n), make(map[uint64]time.Time, n)
 	of, err := c.watch(c.URL, pods+fromNow, 1, func(_ int, rv uint64, at time.Time) { direct[rv] = at })

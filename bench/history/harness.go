@@ -26,24 +26,17 @@ const fromNow = "?watch=1&resourceVersion=0&sendInitialEvents=false&resourceVers
 
 // A harness has the state that the scenarios share.
 type harness struct {
-	ctx      context.Context
-	sizes    sizes
-	report   *report.Report
-	progress io.Writer
-	start    time.Time
-	scenario string
-	none     *clustertest.Cluster // starts gateways in front of fake API servers; it has no control plane
+	ctx    context.Context
+	sizes  sizes
+	report *report.Report
+	report.Log
+	none *clustertest.Cluster // starts gateways in front of fake API servers; it has no control plane
 }
 
 func (r *harness) close() {
 	if r.none != nil {
 		r.none.Close()
 	}
-}
-
-// say reports progress.
-func (r *harness) say(format string, args ...any) {
-	fmt.Fprintf(r.progress, "%5.0fs  %s: %s\n", time.Since(r.start).Seconds(), r.scenario, fmt.Sprintf(format, args...))
 }
 
 // A cluster is a fake API server and a gateway in front of it, with or without

@@ -92,7 +92,7 @@ func run(ctx context.Context, s sizes, out, progress io.Writer) error {
 	if err != nil {
 		return err
 	}
-	r := &harness{ctx: ctx, sizes: s, report: report.New(out), progress: progress, start: time.Now()}
+	r := &harness{ctx: ctx, sizes: s, report: report.New(out), Log: report.NewLog(progress)}
 	defer r.close()
 	report.Header(out, *rounds, *quick)
 	var failed []error
@@ -101,14 +101,9 @@ func run(ctx context.Context, s sizes, out, progress io.Writer) error {
 			if !wanted.MatchString(c.name) || ctx.Err() != nil {
 				continue
 			}
-			r.scenario = fmt.Sprintf("round %d, %s", round+1, c.name)
-			start := time.Now()
-			if err := c.run(r); err != nil {
-				err = fmt.Errorf("%s: %w", r.scenario, err)
-				fmt.Fprintln(out, "FAIL", err)
+			if err := r.Run(out, fmt.Sprintf("round %d, %s", round+1, c.name), func() error { return c.run(r) }); err != nil {
 				failed = append(failed, err)
 			}
-			r.say("took %v", time.Since(start).Round(time.Second))
 		}
 	}
 	fmt.Fprintf(out, "\nMedians of %d rounds.\n\n", *rounds)

@@ -69,7 +69,7 @@ func (c *cluster) head() (uint64, error) {
 // the last one.
 func (c *cluster) ingest() (last uint64, err error) {
 	n := c.sizes.events
-	c.say("%d events, %.0f/s", n, c.sizes.rate)
+	c.Say("%d events, %.0f/s", n, c.sizes.rate)
 	before, err := process.CPU(c.Gateway.PID())
 	if err != nil {
 		return 0, err
@@ -112,7 +112,7 @@ func (c *cluster) listPast(first, last uint64) error {
 	} {
 		for i := range 5 {
 			rv := first + (last-first)*uint64(i+1)/6
-			c.say("list at %d, %s", rv, form.name)
+			c.Say("list at %d, %s", rv, form.name)
 			n, wall, err := c.timed(fmt.Sprintf("%s/at/rv:%d%s", c.Gateway.URL, rv, pods), form.accept)
 			if err != nil {
 				return err
@@ -141,7 +141,7 @@ func (c *cluster) versions(_, _ uint64) error {
 
 // replay watches from the first event to the last.
 func (c *cluster) replay(first, last uint64) error {
-	c.say("a watch from %d", first)
+	c.Say("a watch from %d", first)
 	start := time.Now()
 	set, err := c.watch(c.Gateway.URL, fmt.Sprintf("%s?watch=1&resourceVersion=%d", pods, first), 1, nil)
 	if err != nil {
@@ -174,7 +174,7 @@ func (c *cluster) stored(first, last uint64) error {
 	}
 	opened := time.Since(start)
 	err = c.readStore(s, first, last)
-	c.say("compacting")
+	c.Say("compacting")
 	if err == nil {
 		err = s.Compact(c.ctx)
 	}

@@ -16,7 +16,7 @@ import (
 // until it serves many objects again. It must not list them upstream.
 func restart(r *harness) error {
 	s := r.sizes
-	r.say("%d Pods", s.many)
+	r.Say("%d Pods", s.many)
 	c, err := r.load(s.many, true)
 	if err != nil {
 		return err

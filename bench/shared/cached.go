@@ -54,7 +54,7 @@ func cached(r *harness) error {
 		}
 	}
 	for pair := range r.sizes.pairs {
-		r.say("pair %d", pair+1)
+		r.Say("pair %d", pair+1)
 		for _, protocol := range []streams.Protocol{streams.HTTP1, streams.HTTP2} {
 			for _, f := range forms(p) {
 				used, size := map[string]float64{}, map[string]int64{}

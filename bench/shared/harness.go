@@ -34,12 +34,10 @@ const (
 
 // A harness has the state that the scenarios share: a control plane with its users.
 type harness struct {
-	ctx      context.Context
-	sizes    sizes
-	report   *report.Report
-	progress io.Writer
-	start    time.Time
-	scenario string
+	ctx    context.Context
+	sizes  sizes
+	report *report.Report
+	report.Log
 
 	work    string // directory of the gateway's certificate, and of the audit policy
 	cluster *clustertest.Cluster
@@ -62,7 +60,7 @@ type endpoint struct {
 }
 
 func newHarness(ctx context.Context, s sizes, t *report.Report, progress io.Writer) *harness {
-	return &harness{ctx: ctx, sizes: s, report: t, progress: progress, start: time.Now()}
+	return &harness{ctx: ctx, sizes: s, report: t, Log: report.NewLog(progress)}
 }
 
 // down ends the control plane and the watches.
@@ -77,21 +75,6 @@ func (r *harness) down() {
 	r.cluster, r.people, r.work = nil, nil, ""
 }
 
-// say reports progress.
-func (r *harness) say(format string, args ...any) {
-	fmt.Fprintf(r.progress, "%5.0fs  %s: %s\n", time.Since(r.start).Seconds(), r.scenario, fmt.Sprintf(format, args...))
-}
-
-// sleep waits while work ends that is not measured.
-func (r *harness) sleep(d time.Duration) error {
-	select {
-	case <-time.After(d):
-		return nil
-	case <-r.ctx.Done():
-		return r.ctx.Err()
-	}
-}
-
 // up starts a control plane with users, unless it runs. One that audits has an API server
 // that logs reviews, and all users; the other has only the first user and the group's
 // members. Auditing a review takes the API server time, which is not to be measured.
@@ -100,7 +83,7 @@ func (r *harness) up(audits bool) (err error) {
 		return nil
 	}
 	r.down()
-	r.say("starting a control plane…")
+	r.Say("starting a control plane…")
 	if r.work, err = os.MkdirTemp("", "bench-shared-"); err != nil {
 		return err
 	}
@@ -205,15 +188,5 @@ func (e *endpoint) profile(name string, d time.Duration) (wait func() error) {
 	if *profiles == "" {
 		return func() error { return nil }
 	}
-	done := make(chan error, 1)
-	go func() {
-		f, err := os.Create(filepath.Join(*profiles, name+".pprof"))
-		if err != nil {
-			done <- err
-			return
-		}
-		defer f.Close()
-		done <- process.Fetch(e.debug, fmt.Sprintf("%s/debug/pprof/profile?seconds=%d", e.debugURL, max(1, int(d.Seconds()))), f)
-	}()
-	return func() error { return <-done }
+	return process.Profile(e.debug, e.debugURL, *profiles, name, d)
 }

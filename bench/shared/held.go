@@ -65,7 +65,7 @@ func (r *harness) hold(people []*person, per int) (front *endpoint, c *crowd, er
 	if err != nil {
 		return nil, nil, err
 	}
-	r.say("opening %d watches of %d users…", len(people)*per, len(people))
+	r.Say("opening %d watches of %d users…", len(people)*per, len(people))
 	m, err := r.meter(front)
 	if err != nil {
 		return nil, nil, err
@@ -88,14 +88,14 @@ func (r *harness) hold(people []*person, per int) (front *endpoint, c *crowd, er
 		report.Value{Of: opened.counts.rights, Unit: "accessreviews"},
 		report.Value{Of: float64(opened.front) / float64(len(c.watch)), Unit: "cpu-ns/watch"},
 		report.Value{Of: float64(opened.api) / float64(len(c.watch)), Unit: "upstream-cpu-ns/watch"})
-	r.say("holding them…")
-	if err := r.sleep(r.sizes.spread); err != nil {
+	r.Say("holding them…")
+	if err := report.Sleep(r.ctx, r.sizes.spread); err != nil {
 		return nil, nil, err
 	}
 	if m, err = r.meter(front); err != nil {
 		return nil, nil, err
 	}
-	if err := r.sleep(r.sizes.hold); err != nil {
+	if err := report.Sleep(r.ctx, r.sizes.hold); err != nil {
 		return nil, nil, err
 	}
 	d, err := m.read()

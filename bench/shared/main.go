@@ -112,18 +112,12 @@ func run(ctx context.Context, s sizes, out, progress io.Writer) error {
 		if !wanted.MatchString(c.name) {
 			continue
 		}
-		start := time.Now()
-		r.scenario = c.name
-		if err := c.run(r); err != nil {
-			err = fmt.Errorf("%s: %w", c.name, err)
-			fmt.Fprintln(out, "FAIL", err)
-			r.say("failed: %v", err)
+		if err := r.Run(out, c.name, func() error { return c.run(r) }); err != nil {
 			failed = append(failed, err)
 			if ctx.Err() != nil {
 				break
 			}
 		}
-		r.say("took %v", time.Since(start).Round(time.Second))
 	}
 	fmt.Fprintf(out, "\nMedians.\n\n")
 	if missed := r.report.Goals(out, goals(s)); missed > 0 {

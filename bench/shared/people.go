@@ -74,7 +74,7 @@ func (r *harness) each(n int, do func(ctx context.Context, i int) error) error {
 
 // populate creates the users, what they may do, and what they read.
 func (r *harness) populate() ([]*person, error) {
-	r.say("creating users…")
+	r.Say("creating users…")
 	_, err := r.admin.RbacV1().ClusterRoles().Create(r.ctx, &rbacv1.ClusterRole{
 		ObjectMeta: metav1.ObjectMeta{Name: role},
 		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "list", "watch"}}},

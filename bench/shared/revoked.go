@@ -46,14 +46,14 @@ func revoked(r *harness) error {
 	for round := range *rounds {
 		if round > 0 {
 			// Other connections than those of the rounds before; the gateway is the same.
-			r.say("round %d: %d watches of the group again", round+1, len(members))
+			r.Say("round %d: %d watches of the group again", round+1, len(members))
 			if err := r.bindGroup(); err != nil {
 				return err
 			}
 			if _, err := r.poll(members[0], http.StatusOK); err != nil {
 				return err
 			}
-			if err := r.sleep(window); err != nil {
+			if err := report.Sleep(r.ctx, window); err != nil {
 				return err
 			}
 			var err error
@@ -62,11 +62,11 @@ func revoked(r *harness) error {
 			}
 			defer c.close()
 			first = 0
-			if err := r.sleep(window); err != nil {
+			if err := report.Sleep(r.ctx, window); err != nil {
 				return err
 			}
 		}
-		r.say("round %d: the binding of a group of %d", round+1, len(members))
+		r.Say("round %d: the binding of a group of %d", round+1, len(members))
 		if err := r.whole(c, first); err != nil {
 			return err
 		}
@@ -77,7 +77,7 @@ func revoked(r *harness) error {
 // single deletes the RoleBindings of single users, one after the other.
 func (r *harness) single() error {
 	n := r.sizes.single
-	r.say("the bindings of %d users", n)
+	r.Say("the bindings of %d users", n)
 	log, err := r.auditEnd()
 	if err != nil {
 		return err
@@ -103,7 +103,7 @@ func (r *harness) single() error {
 		}
 		lags = append(lags, ended[0].Sub(denied).Seconds())
 	}
-	if err := r.sleep(time.Until(start.Add(window))); err != nil { // for the rate of the others
+	if err := report.Sleep(r.ctx, time.Until(start.Add(window))); err != nil { // for the rate of the others
 		return err
 	}
 	return r.told("Revoked/of=user", lags, log, deleted, time.Since(start))
@@ -135,7 +135,7 @@ func (r *harness) whole(c *crowd, first int) error {
 		lags = append(lags, ended[0].Sub(denied).Seconds())
 		deleted[p.username()] = start
 	}
-	if err := r.sleep(time.Until(start.Add(window))); err != nil {
+	if err := report.Sleep(r.ctx, time.Until(start.Add(window))); err != nil {
 		return err
 	}
 	return r.told("Revoked/of=group", lags, log, deleted, time.Since(start))

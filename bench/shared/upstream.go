@@ -23,12 +23,12 @@ func upstream(r *harness) error {
 	all := r.members()
 	some := all[:len(all)/10]
 	for round := range *rounds {
-		r.say("round %d: no watches", round+1)
+		r.Say("round %d: no watches", round+1)
 		none, err := r.updating(nil, nil, 0)
 		if err != nil {
 			return err
 		}
-		r.say("round %d: %d watches, direct", round+1, len(all))
+		r.Say("round %d: %d watches, direct", round+1, len(all))
 		direct, err := r.updating(r.api, all, 1)
 		if err != nil {
 			return err
@@ -36,7 +36,7 @@ func upstream(r *harness) error {
 		r.add("Upstream/via=none", none)
 		r.add(fmt.Sprintf("Upstream/via=direct/watches=%d/users=%d", len(all), len(all)), direct)
 		for _, people := range [][]*person{all, some} {
-			r.say("round %d: %d watches of %d users, gateway", round+1, len(all), len(people))
+			r.Say("round %d: %d watches of %d users, gateway", round+1, len(all), len(people))
 			front, err := r.shared()
 			if err != nil {
 				return err
@@ -68,7 +68,7 @@ func (r *harness) updates() int { return int(r.sizes.span.Seconds() * r.sizes.ra
 // watches.
 func (r *harness) updating(at *endpoint, people []*person, per int) (reading, error) {
 	if at == nil {
-		if err := r.sleep(settle); err != nil {
+		if err := report.Sleep(r.ctx, settle); err != nil {
 			return reading{}, err
 		}
 		return r.metered(nil, func() error { return nil })
@@ -85,7 +85,7 @@ func (r *harness) updating(at *endpoint, people []*person, per int) (reading, er
 	if at == r.api {
 		front, pause = nil, settle
 	}
-	if err := r.sleep(pause); err != nil {
+	if err := report.Sleep(r.ctx, pause); err != nil {
 		return reading{}, err
 	}
 	return r.metered(front, func() error { return c.delivered(int64(r.updates())) })
@@ -99,7 +99,7 @@ func (r *harness) metered(front *endpoint, wait func() error) (reading, error) {
 	}
 	start := time.Now()
 	for i := range r.updates() {
-		if err := r.sleep(time.Until(start.Add(time.Duration(float64(i) / r.sizes.rate * float64(time.Second))))); err != nil {
+		if err := report.Sleep(r.ctx, time.Until(start.Add(time.Duration(float64(i)/r.sizes.rate*float64(time.Second))))); err != nil {
 			return reading{}, err
 		}
 		if err := r.update(namespaceName(0), i%objects); err != nil {

@@ -6,7 +6,6 @@ package access
 import (
 	"net/http"
 	"net/url"
-	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/fields"
@@ -22,15 +21,10 @@ import (
 // infoOf is kube-apiserver's factory.
 var infoOf = apirequest.RequestInfoFactory{APIPrefixes: sets.NewString("api", "apis"), GrouplessAPIPrefixes: sets.NewString("api")}
 
-// AttributesOf returns what an authorizer decides about a request, as the API server
-// does, with the selectors of a LIST or WATCH.
-func AttributesOf(r *http.Request, c *Caller) (*authorizer.AttributesRecord, error) {
-	return AttributesFor(r, c.User)
-}
-
-// AttributesFor is [AttributesOf] for any user; nil for none.
-func AttributesFor(r *http.Request, u user.Info) (*authorizer.AttributesRecord, error) {
-	asked, fieldErr, labelErr := withSelectors(r)
+// AttributesOf returns what an authorizer decides about a request of a user, as the API
+// server does, with the selectors of a LIST or WATCH. The user is nil if it is not known.
+func AttributesOf(r *http.Request, u user.Info) (*authorizer.AttributesRecord, error) {
+	asked, selectors := withSelectors(r)
 	info, err := infoOf.NewRequestInfo(asked)
 	if err != nil {
 		return nil, err
@@ -40,52 +34,52 @@ func AttributesFor(r *http.Request, u user.Info) (*authorizer.AttributesRecord, 
 		APIGroup: info.APIGroup, APIVersion: info.APIVersion, Resource: info.Resource, Subresource: info.Subresource,
 		Namespace: info.Namespace, Name: info.Name,
 	}
-	if selectsVerb(info.Verb) {
-		a.FieldSelectorParsingErr, a.LabelSelectorParsingErr = fieldErr, labelErr
+	if info.FieldSelector != "" {
+		a.FieldSelectorRequirements = selectors.field.Requirements()
 	}
-	if selector, err := fields.ParseSelector(info.FieldSelector); err == nil {
-		if all := selector.Requirements(); len(all) > 0 {
-			a.FieldSelectorRequirements = all
-		}
+	if info.LabelSelector != "" {
+		a.LabelSelectorRequirements, _ = selectors.label.Requirements()
 	}
-	if selector, err := labels.Parse(info.LabelSelector); err == nil {
-		if all, _ := selector.Requirements(); len(all) > 0 {
-			a.LabelSelectorRequirements = all
-		}
+	switch info.Verb {
+	case "list", "watch", "deletecollection":
+		a.FieldSelectorParsingErr, a.LabelSelectorParsingErr = selectors.fieldErr, selectors.labelErr
 	}
 	return a, nil
 }
 
-func selectsVerb(verb string) bool {
-	return verb == "list" || verb == "watch" || verb == "deletecollection"
+// selectors are those of a query, or why they cannot be parsed.
+type selectors struct {
+	field              fields.Selector
+	label              labels.Selector
+	fieldErr, labelErr error
 }
 
 // withSelectors returns a request with the parts of the query that NewRequestInfo reads,
 // without selectors that cannot be parsed, which do not narrow the question. It would log
 // a query that it cannot read, with a token that a client has put there.
-func withSelectors(r *http.Request) (asked *http.Request, fieldErr, labelErr error) {
+func withSelectors(r *http.Request) (asked *http.Request, s selectors) {
 	asked = r.WithContext(r.Context())
 	u := *r.URL
 	asked.URL, u.RawQuery = &u, ""
 	if !mayNarrow(r.URL.RawQuery) {
-		return asked, nil, nil
+		return asked, s
 	}
 	all, kept := r.URL.Query(), url.Values{}
 	if v := all["watch"]; len(v) > 0 {
 		kept["watch"] = v
 	}
 	if v := all["fieldSelector"]; len(v) > 0 {
-		if _, fieldErr = fields.ParseSelector(v[0]); fieldErr == nil {
+		if s.field, s.fieldErr = fields.ParseSelector(v[0]); s.fieldErr == nil {
 			kept["fieldSelector"] = v[:1]
 		}
 	}
 	if v := all["labelSelector"]; len(v) > 0 {
-		if _, labelErr = labels.Parse(v[0]); labelErr == nil {
+		if s.label, s.labelErr = labels.Parse(v[0]); s.labelErr == nil {
 			kept["labelSelector"] = v[:1]
 		}
 	}
 	u.RawQuery = kept.Encode()
-	return asked, fieldErr, labelErr
+	return asked, s
 }
 
 // mayNarrow reports whether a query may have a part that NewRequestInfo reads. Most have
@@ -94,28 +88,29 @@ func mayNarrow(query string) bool {
 	return strings.Contains(query, "watch") || strings.Contains(query, "Selector") || strings.Contains(query, "%")
 }
 
+// namespaceOf returns the namespace of a target as an authorizer sees it: that of a
+// Namespace object is its name.
+func namespaceOf(t request.Target) string {
+	if t.Resource.Group == "" && t.Resource.Name == "namespaces" && t.Namespace == "" {
+		return t.Name
+	}
+	return t.Namespace
+}
+
 // Agrees reports whether the attributes are about the objects that the gateway would
 // show for a target: the two are read from a request by different code.
 func Agrees(a *authorizer.AttributesRecord, t request.Target) bool {
-	namespace := t.Namespace
-	if t.Resource.Group == "" && t.Resource.Name == "namespaces" && t.Namespace == "" {
-		namespace = t.Name // the API server sets the same for a Namespace object
-	}
-	return a.ResourceRequest && a.Verb == string(t.Verb) && a.Subresource == "" && a.Namespace == namespace &&
+	return a.ResourceRequest && a.Verb == string(t.Verb) && a.Subresource == "" && a.Namespace == namespaceOf(t) &&
 		a.APIGroup == t.Resource.Group && a.APIVersion == t.Resource.Version && a.Resource == t.Resource.Name &&
 		(a.Name == t.Name || t.Name == "")
 }
 
-// targetAttributes returns the attributes of a verb on a target.
-func targetAttributes(c *Caller, t request.Target, verb request.Verb) *authorizer.AttributesRecord {
-	a := &authorizer.AttributesRecord{
-		User: c.User, ResourceRequest: true, Verb: string(verb), APIGroup: t.Resource.Group, APIVersion: t.Resource.Version,
-		Resource: t.Resource.Name, Namespace: t.Namespace, Name: t.Name, Path: request.ListPath(t.Resource, t.Namespace),
+// TargetAttributes returns the attributes of a read of a target.
+func TargetAttributes(u user.Info, t request.Target) *authorizer.AttributesRecord {
+	return &authorizer.AttributesRecord{
+		User: u, ResourceRequest: true, Verb: string(t.Verb), APIGroup: t.Resource.Group, APIVersion: t.Resource.Version,
+		Resource: t.Resource.Name, Namespace: namespaceOf(t), Name: t.Name, Path: request.ListPath(t.Resource, t.Namespace),
 	}
-	if t.Resource.Group == "" && t.Resource.Name == "namespaces" && t.Namespace == "" {
-		a.Namespace = t.Name
-	}
-	return a
 }
 
 // PathAttributes returns the attributes of a GET of a path that is not a resource's.
@@ -126,28 +121,23 @@ func PathAttributes(u user.Info, path string) *authorizer.AttributesRecord {
 // questionKey returns a text that is equal only for attributes about which an authorizer
 // that knows the user decides alike.
 func questionKey(a *authorizer.AttributesRecord) string {
-	var b strings.Builder
-	part := func(s string) {
-		b.WriteString(strconv.Itoa(len(s)))
-		b.WriteByte(':')
-		b.WriteString(s)
-	}
-	if part(a.Verb); !a.ResourceRequest {
-		part(a.Path)
+	var b keyBuilder
+	if b.part(a.Verb); !a.ResourceRequest {
+		b.part(a.Path)
 		return b.String()
 	}
 	for _, s := range []string{"", a.APIGroup, a.APIVersion, a.Resource, a.Subresource, a.Namespace, a.Name} {
-		part(s)
+		b.part(s)
 	}
 	for _, f := range a.FieldSelectorRequirements {
 		b.WriteByte('f')
-		part(string(f.Operator))
-		part(f.Field)
-		part(f.Value)
+		b.part(string(f.Operator))
+		b.part(f.Field)
+		b.part(f.Value)
 	}
 	for _, l := range a.LabelSelectorRequirements {
 		b.WriteByte('l')
-		part(l.String())
+		b.part(l.String())
 	}
 	return b.String()
 }

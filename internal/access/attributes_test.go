@@ -29,7 +29,7 @@ func TestSelectorsInAnyEncoding(t *testing.T) {
 		of := func(query string) any {
 			r := httptest.NewRequest("GET", "/api/v1/namespaces/default/pods", nil)
 			r.URL.RawQuery = query
-			a, err := AttributesOf(r, c)
+			a, err := AttributesOf(r, c.User)
 			if err != nil {
 				t.Fatalf("%s: %v", query, err)
 			}
@@ -49,7 +49,7 @@ func BenchmarkAttributesOf(b *testing.B) {
 	r := httptest.NewRequest("GET", "/api/v1/namespaces/default/pods?resourceVersion=0", nil)
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := AttributesOf(r, c); err != nil {
+		if _, err := AttributesOf(r, c.User); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -165,7 +165,7 @@ func TestKeys(t *testing.T) {
 		"/api/v1/pods?fieldSelector=spec.nodeName%3Da", "/api/v1/pods?fieldSelector=spec.nodeName!%3Da", "/api/v1/pods?fieldSelector=metadata.name%3Da",
 		"/apis/apps/v1/deployments", "/apis/apps/v1/namespaces/x/deployments/y/scale", "/version", "/at",
 	} {
-		a, err := AttributesOf(httptest.NewRequest("GET", url, nil), c)
+		a, err := AttributesOf(httptest.NewRequest("GET", url, nil), c.User)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -182,7 +182,7 @@ func TestAgrees(t *testing.T) {
 		"/api/v1/watch/pods": true, "/api/v1/watch/namespaces/x/pods/y": true,
 	} {
 		r := httptest.NewRequest("GET", url, nil)
-		a, err := AttributesOf(r, c)
+		a, err := AttributesOf(r, c.User)
 		if err != nil {
 			t.Fatal(err)
 		}

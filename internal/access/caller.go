@@ -5,6 +5,7 @@ package access
 
 import (
 	"context"
+	"maps"
 	"net/http"
 	"slices"
 	"strconv"
@@ -39,31 +40,30 @@ func (c *Caller) HasToken() bool { return c.Token != "" }
 
 // userKey returns a text that is equal for equal users only.
 func userKey(u user.Info) string {
-	var b strings.Builder
-	part := func(s string) {
-		b.WriteString(strconv.Itoa(len(s)))
-		b.WriteByte(':')
-		b.WriteString(s)
-	}
-	part(u.GetName())
-	part(u.GetUID())
+	var b keyBuilder
+	b.part(u.GetName())
+	b.part(u.GetUID())
 	for _, g := range u.GetGroups() {
-		part(g)
+		b.part(g)
 	}
 	extra := u.GetExtra()
-	names := make([]string, 0, len(extra))
-	for name := range extra {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	for _, name := range names {
+	for _, name := range slices.Sorted(maps.Keys(extra)) {
 		b.WriteByte('=')
-		part(name)
+		b.part(name)
 		for _, v := range extra[name] {
-			part(v)
+			b.part(v)
 		}
 	}
 	return b.String()
+}
+
+// A keyBuilder makes keys of parts, which cannot be taken for other parts.
+type keyBuilder struct{ strings.Builder }
+
+func (b *keyBuilder) part(s string) {
+	b.WriteString(strconv.Itoa(len(s)))
+	b.WriteByte(':')
+	b.WriteString(s)
 }
 
 type callerKey struct{}

@@ -95,11 +95,7 @@ func (o *Own) last(verb request.Verb) (decided, bool) {
 // caller returns the API server's decision on a caller that has credentials of its
 // own, and its answer if it does not accept them. It is not cached.
 func (o *Own) caller(ctx context.Context, t request.Target, identity http.Header) (upstream.Decision, *metav1.Status) {
-	namespace := t.Namespace
-	if t.Resource.Group == "" && t.Resource.Name == "namespaces" {
-		namespace = t.Name // the API server sets the same for a Namespace object
-	}
-	return o.review(ctx, authorizationv1.ResourceAttributes{Verb: string(t.Verb), Namespace: namespace, Name: t.Name}, identity)
+	return o.review(ctx, authorizationv1.ResourceAttributes{Verb: string(t.Verb), Namespace: namespaceOf(t), Name: t.Name}, identity)
 }
 
 func (o *Own) review(ctx context.Context, a authorizationv1.ResourceAttributes, identity http.Header) (upstream.Decision, *metav1.Status) {

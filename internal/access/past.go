@@ -83,9 +83,9 @@ func (p *Past) Refusal(r *http.Request, t request.Target, verb request.Verb) *me
 	}
 	if c := CallerOf(r.Context()); c != nil {
 		// Of a read below /at, the selectors count.
-		a, err := AttributesOf(r, c)
+		a, err := AttributesOf(r, c.User)
 		if err != nil || !Agrees(a, t) {
-			a = targetAttributes(c, t, t.Verb)
+			a = TargetAttributes(c.User, t)
 		}
 		return p.Shared.Require(r.Context(), c, a)
 	}

@@ -16,7 +16,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -113,17 +112,9 @@ func parse(r *http.Request) (q question, err error) {
 	if r.Method != http.MethodGet || request.IsUpgrade(r) {
 		return q, &status.Error{Status: status.MethodNotAllowed()}
 	}
-	query, err := url.ParseQuery(r.URL.RawQuery)
+	query, err := request.Parameters(r, parameters)
 	if err != nil {
-		return q, refuseBad("the query cannot be read: %v", err)
-	}
-	for name, values := range query {
-		if !slices.Contains(parameters, name) {
-			return q, refuseBad("there is no parameter %q: the parameters are %s", name, strings.Join(parameters, ", "))
-		}
-		if len(values) > 1 {
-			return q, refuseBad("%s is given %d times", name, len(values))
-		}
+		return q, err
 	}
 	q.verb = request.Verb(cmp.Or(query.Get("verb"), string(request.List)))
 	if !slices.Contains([]request.Verb{request.Get, request.List, request.Watch}, q.verb) {

@@ -11,10 +11,10 @@ import (
 	"maps"
 	"net/http"
 	"slices"
-	"sync"
 	"time"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
+	"k8s.io/apimachinery/pkg/util/cache"
 
 	"github.com/watchkeeper/watchkeeper/internal/request"
 	"github.com/watchkeeper/watchkeeper/internal/status"
@@ -26,7 +26,7 @@ const (
 	// authorizer caches its decisions for as long.
 	maxDecisionAge = 10 * time.Second
 	reviewTimeout  = 2 * time.Second
-	// maxDecisions bounds the decisions kept; one takes about 100 bytes.
+	// maxDecisions bounds the decisions kept.
 	maxDecisions = 20_000
 )
 
@@ -36,23 +36,16 @@ const (
 type SelfReviews struct {
 	up       *upstream.Server
 	inflight *upstream.Inflight[bool] // by the key
-
-	mu    sync.Mutex // guards known
-	known map[key]decided
+	known    *cache.LRUExpireCache    // key to bool
 }
 
 // A key is the hash of the caller's credentials and of the attributes: no credentials
 // are kept.
 type key [sha256.Size]byte
 
-type decided struct {
-	allowed bool
-	at      time.Time
-}
-
 // NewSelfReviews returns a reviewer that has no decision yet.
 func NewSelfReviews(up *upstream.Server, b *upstream.Background) *SelfReviews {
-	return &SelfReviews{up: up, inflight: upstream.NewInflight[bool](b, reviewTimeout), known: map[key]decided{}}
+	return &SelfReviews{up: up, inflight: upstream.NewInflight[bool](b, reviewTimeout), known: cache.NewLRUExpireCache(maxDecisions)}
 }
 
 // Allowed implements Reviewer. Reasons are not kept.
@@ -62,8 +55,8 @@ func (s *SelfReviews) Allowed(r *http.Request, a authorizationv1.ResourceAttribu
 	if err != nil {
 		return false, "", err
 	}
-	if d, ok := s.last(k); ok {
-		return d.allowed, "", nil
+	if known, ok := s.known.Get(k); ok {
+		return known.(bool), "", nil
 	}
 	allowed, err = s.inflight.Do(r.Context(), string(k[:]), func(ctx context.Context) (bool, error) {
 		decision, unknown := s.up.Review(ctx, a, caller)
@@ -73,7 +66,7 @@ func (s *SelfReviews) Allowed(r *http.Request, a authorizationv1.ResourceAttribu
 		case decision == upstream.Unknown:
 			return false, fmt.Errorf("cannot check who may %s %s: the API server gave no decision", a.Verb, a.Resource)
 		}
-		s.keep(k, decided{decision == upstream.Allowed, time.Now()})
+		s.known.Add(k, decision == upstream.Allowed, maxDecisionAge)
 		return decision == upstream.Allowed, nil
 	})
 	return allowed, "", err
@@ -91,23 +84,4 @@ func keyOf(caller http.Header, a authorizationv1.ResourceAttributes) (k key, err
 		return k, err
 	}
 	return key(hash.Sum(nil)), nil
-}
-
-func (s *SelfReviews) last(k key) (decided, bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	d, ok := s.known[k]
-	return d, ok && time.Since(d.at) < maxDecisionAge
-}
-
-func (s *SelfReviews) keep(k key, d decided) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(s.known) >= maxDecisions {
-		maps.DeleteFunc(s.known, func(_ key, d decided) bool { return time.Since(d.at) >= maxDecisionAge })
-		if len(s.known) >= maxDecisions {
-			clear(s.known)
-		}
-	}
-	s.known[k] = d
 }

@@ -52,6 +52,7 @@ type serveOptions struct {
 // sharedOptions are the flags of serve for shared mode.
 type sharedOptions struct {
 	on                    bool
+	flags                 []*pflag.Flag // the others
 	access                access.SharedOptions
 	impersonate           bool
 	impersonateKubeconfig string
@@ -60,8 +61,10 @@ type sharedOptions struct {
 	buffered              bytesValue
 }
 
-func (o *sharedOptions) addFlags(f *pflag.FlagSet, s *server.Options) {
-	f.BoolVar(&o.on, "shared", false, "serve many users over TLS, each with their own rights: clients authenticate as to the API server, which decides what they may read")
+func (o *sharedOptions) addFlags(all *pflag.FlagSet, s *server.Options) {
+	all.BoolVar(&o.on, "shared", false, "serve many users over TLS, each with their own rights: clients authenticate as to the API server, which decides what they may read")
+	f := pflag.NewFlagSet("", pflag.ContinueOnError)
+	f.SortFlags = false
 	f.StringSliceVar(&o.access.Audiences, "api-audiences", nil, "audiences of the tokens that --shared accepts; by default those of the API server")
 	f.StringVar(&s.CertDir, "cert-dir", defaultCertDir, "directory of the self-signed certificate that --shared makes without --tls-cert-file: tls.crt, tls.key, and ca.crt for the clients; made when missing, renewed 30 days before it expires, with a new ca.crt; the default is below $XDG_STATE_HOME if that is set")
 	f.StringSliceVar(&s.CertNames, "tls-san", nil, "DNS name or IP address that the self-signed certificate is also for, such as watchkeeper.monitoring.svc; repeatable; localhost, the host name and an IP address in --address are always included")
@@ -75,6 +78,7 @@ func (o *sharedOptions) addFlags(f *pflag.FlagSet, s *server.Options) {
 	f.IntVar(&o.limits.Past, "max-past-reads-per-user", fairness.DefaultPast, "how many whole lists of the past, exports, and requests to the history one user of --shared may have at a time, of each")
 	f.BoolVar(&o.impersonate, "impersonate", false, "let users without a token, who have a client certificate or come through a front proxy, reach the API server by impersonation; with a second identity, from one of the next two flags")
 	f.StringVar(&o.impersonateKubeconfig, "impersonate-kubeconfig", "", "kubeconfig of the identity that impersonates")
+	f.StringVar(&o.impersonateAccount, "impersonate-service-account", "", "NAMESPACE/NAME of the ServiceAccount that impersonates; the gateway requests its tokens")
 	s.Audit = audit.DefaultOptions()
 	a := &s.Audit
 	f.StringVar(&a.PolicyFile, "audit-policy-file", "", "file with the audit policy of --shared (audit.k8s.io/v1); rules with the levels Request and RequestResponse count as Metadata")
@@ -86,16 +90,16 @@ func (o *sharedOptions) addFlags(f *pflag.FlagSet, s *server.Options) {
 	f.StringVar(&a.LogMode, "audit-log-mode", a.LogMode, "batch writes audit events from a buffer; blocking writes each before the request goes on; blocking-strict also refuses a request that cannot be recorded as received")
 	f.BoolVar(&a.LogCompress, "audit-log-compress", false, "compress rotated audit log files with gzip")
 	f.IntVar(&a.LogBatchBufferSize, "audit-log-batch-buffer-size", a.LogBatchBufferSize, "audit events to buffer in mode batch; further ones are lost and counted")
-	f.StringVar(&o.impersonateAccount, "impersonate-service-account", "", "NAMESPACE/NAME of the ServiceAccount that impersonates; the gateway requests its tokens")
+	f.VisitAll(func(flag *pflag.Flag) { o.flags = append(o.flags, flag) })
+	all.AddFlagSet(f)
 }
 
 // options checks the flags, and sets the server's options.
 func (o *sharedOptions) options(cmd *cobra.Command, s *server.Options) (err error) {
 	if !o.on {
-		for _, flag := range []string{"audit-policy-file", "audit-log-path", "api-audiences", "cert-dir", "tls-san", "token-cache-size", "decision-cache-size", "impersonate", "impersonate-kubeconfig", "impersonate-service-account",
-			"max-lists-per-user", "max-streams-per-user", "max-selectors-per-user", "max-buffered-per-user", "max-past-reads-per-user"} {
-			if cmd.Flags().Changed(flag) {
-				return fmt.Errorf("--%s is for --shared: add it, or leave this out", flag)
+		for _, flag := range o.flags {
+			if flag.Changed {
+				return fmt.Errorf("--%s is for --shared: add it, or leave this out", flag.Name)
 			}
 		}
 		return nil

@@ -32,11 +32,7 @@ func (g *Gateway) answerAt(rec *responseRecorder, r *http.Request) {
 		return
 	}
 	rec.source = sourceHistory
-	if access.CallerOf(inner.Context()) != nil && access.Impersonates(inner.Header) {
-		status.Write(rec, inner, noImpersonation())
-		return
-	}
-	if refusal := g.reads.requirePast(inner.Context(), pastPath); refusal != nil {
+	if refusal := g.checkCaller(inner, pastPath); refusal != nil {
 		status.Write(rec, inner, refusal)
 		return
 	}
@@ -61,7 +57,7 @@ func (g *Gateway) answerAt(rec *responseRecorder, r *http.Request) {
 			inner = request.WithoutCredentials(inner)
 		}
 		if caller != nil && request.IsWatch(inner) {
-			a, err := access.AttributesOf(inner, caller)
+			a, err := access.AttributesOf(inner, caller.User)
 			if err != nil {
 				status.Write(rec, inner, status.BadRequest(err.Error()))
 				return

@@ -11,7 +11,6 @@ import (
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apiserver/pkg/authorization/authorizer"
 
 	"github.com/watchkeeper/watchkeeper/informer/kube"
 	"github.com/watchkeeper/watchkeeper/internal/access"
@@ -88,12 +87,11 @@ type sharedReviewer struct{ shared *access.Shared }
 func (v sharedReviewer) Allowed(r *http.Request, a authorizationv1.ResourceAttributes) (allowed bool, reason string, err error) {
 	caller := access.CallerOf(r.Context())
 	if caller == nil { // the gateway's identity never answers for a caller
-		return false, "", &status.Error{Status: status.New(http.StatusUnauthorized, metav1.StatusReasonUnauthorized, "the request has no caller")}
+		return false, "", &status.Error{Status: status.Unauthorized("the request has no caller")}
 	}
-	verdict := v.shared.Decide(r.Context(), caller, &authorizer.AttributesRecord{
-		User: caller.User, ResourceRequest: true, Verb: a.Verb, APIGroup: a.Group, APIVersion: a.Version, Resource: a.Resource, Namespace: a.Namespace,
-		Path: request.ListPath(kube.Resource{Group: a.Group, Version: a.Version, Name: a.Resource}, a.Namespace),
-	})
+	verdict := v.shared.Decide(r.Context(), caller, access.TargetAttributes(caller.User, request.Target{
+		Verb: request.Verb(a.Verb), Resource: kube.Resource{Group: a.Group, Version: a.Version, Name: a.Resource}, Namespace: a.Namespace,
+	}))
 	if verdict.Decision == upstream.Unknown {
 		return false, "", fmt.Errorf("the API server gave no decision on what the caller may %s: %s", a.Verb, verdict.Reason)
 	}

@@ -301,13 +301,12 @@ func (g *Gateway) Run(ctx context.Context) error {
 		learning.Go(func() { g.shared.Run(ctx) })
 		learning.Go(func() { hints.Run(ctx) })
 	}
-	if g.reads.access != nil || g.shared != nil {
+	// Callers who cannot be passed through read discovery here.
+	if g.reads.access != nil || g.shared != nil && g.shared.Impersonator == nil {
 		learning.Go(func() { g.reads.documents.Run(ctx) })
 	}
-	if g.reads.access != nil {
-		if !g.reads.recording {
-			learning.Go(func() { g.reads.access.Run(ctx) })
-		}
+	if g.reads.access != nil && !g.reads.recording {
+		learning.Go(func() { g.reads.access.Run(ctx) })
 	}
 	g.reads.cache.Run(ctx)
 	g.reads.background.Stop()

@@ -53,8 +53,8 @@ func (h *reads) openLive(r *http.Request, read *request.Read, res *watchcache.Re
 	if read.Namespace != "" && !res.Info.Namespaced || read.Name != "" && read.Namespace == "" && res.Info.Namespaced {
 		return nil, nil, errDeclined // the API server answers with an error
 	}
-	verb := read.Verb
-	if h.alone(ctx) {
+	verb, alone := read.Verb, h.alone(ctx)
+	if alone {
 		verb = request.List // wait for the first list
 	}
 	st := res.StateFor(ctx, verb)
@@ -85,7 +85,7 @@ func (h *reads) openLive(r *http.Request, read *request.Read, res *watchcache.Re
 		}
 	}
 	lists := st.Lists()
-	s := &live{h: h, res: res, f: h.liveForms.of(h, res.ID, res), view: st.View, over: over, diverged: diverged, projection: read.Fields != nil, alone: h.alone(ctx)}
+	s := &live{h: h, res: res, f: h.liveForms.of(h, res.ID, res), view: st.View, over: over, diverged: diverged, projection: read.Fields != nil, alone: alone}
 	q := &query{Read: read, Selection: request.Selection{Namespace: read.Namespace}, warnings: st.Status.Warnings}
 	if read.Verb != request.Get {
 		fields := res.Fields(ctx, lists)
@@ -158,13 +158,10 @@ func (s *live) state(v *timeline.View, snapshot *timeline.Snapshot) state {
 // latest implements store: after a proof of freshness.
 func (s *live) latest(ctx context.Context, q *query, _ int64) (state, error) {
 	prove := s.res.FreshSoon
-	if s.projection {
-		if q.Resource.Uncached() {
-			return state{}, s.decline(status.BadRequest(noProofOfEvents))
-		}
-		prove = s.res.Fresh
+	if s.projection && q.Resource.Uncached() {
+		return state{}, s.decline(status.BadRequest(noProofOfEvents))
 	}
-	if s.alone {
+	if s.projection || s.alone {
 		prove = s.res.Fresh
 	}
 	fresh, err := prove(ctx)
@@ -209,10 +206,7 @@ func (s *live) exactly(ctx context.Context, q *query, rv uint64, limit int64) (s
 		return state{}, expired
 	}
 	release, held, err := s.h.past.AcquireList(ctx, limit)
-	if refused, ok := errors.AsType[*status.Error](err); ok {
-		return state{}, refused
-	}
-	if errors.Is(err, past.ErrBusy) {
+	if _, refused := errors.AsType[*status.Error](err); refused || errors.Is(err, past.ErrBusy) {
 		// Not passed through: the API server does not hold this RV either.
 		return state{}, &status.Error{Status: s.h.past.Refusal(err)}
 	}
@@ -230,11 +224,11 @@ func (s *live) watch(ctx context.Context, q *query) (watchStart, error) {
 	initial := q.SendsInitialEvents()
 	v := s.view
 	if q.Options.ResourceVersion == "" {
-		if q.Resource.Uncached() && s.alone && !s.projection {
+		switch { // no bookmark of Events comes in time for a proof
+		case q.Resource.Uncached() && s.alone && !s.projection:
 			return watchStart{}, errDeclined
-		}
-		if q.Resource.Uncached() {
-			return watchStart{}, s.decline(status.BadRequest(noProofOfEvents)) // no bookmark comes in time for a proof
+		case q.Resource.Uncached():
+			return watchStart{}, s.decline(status.BadRequest(noProofOfEvents))
 		}
 		// The watch begins now, or with the state of now: it includes every write that
 		// was acknowledged before the request.

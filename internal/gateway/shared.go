@@ -86,7 +86,7 @@ func (g *Gateway) audited(r *http.Request, caller *access.Caller) *authorizer.At
 	if caller != nil {
 		u = caller.User
 	}
-	a, err := access.AttributesFor(r, u)
+	a, err := access.AttributesOf(r, u)
 	if err != nil {
 		a = access.PathAttributes(u, r.URL.Path)
 	}
@@ -131,7 +131,7 @@ func (g *Gateway) answerCaller(rec *responseRecorder, r *http.Request, caller *a
 		g.passThrough(rec, r)
 		return
 	}
-	a, invalid := access.AttributesOf(plain, caller)
+	a, invalid := access.AttributesOf(plain, caller.User)
 	if invalid != nil || read != nil && !access.Agrees(a, read.Target) {
 		g.passThrough(rec, r)
 		return
@@ -267,7 +267,7 @@ func (g *Gateway) checkPath(r *http.Request) *metav1.Status {
 	if caller == nil || caller.HasToken() {
 		return nil
 	}
-	a, err := access.AttributesOf(r, caller)
+	a, err := access.AttributesOf(r, caller.User)
 	if err != nil {
 		return status.BadRequest(err.Error())
 	}
@@ -276,19 +276,29 @@ func (g *Gateway) checkPath(r *http.Request) *metav1.Status {
 
 // serveExtension serves what is below extensionPrefix.
 func (g *Gateway) serveExtension(w http.ResponseWriter, r *http.Request) {
-	if access.CallerOf(r.Context()) != nil {
-		if access.Impersonates(r.Header) {
-			status.Write(w, r, noImpersonation())
-			return
-		}
-		if isBelow(r.URL.Path, historyapi.Path) {
-			if refusal := g.reads.requirePast(r.Context(), historyapi.Path); refusal != nil {
-				status.Write(w, r, refusal)
-				return
-			}
-		}
+	past := ""
+	if isBelow(r.URL.Path, historyapi.Path) {
+		past = historyapi.Path
+	}
+	if refusal := g.checkCaller(r, past); refusal != nil {
+		status.Write(w, r, refusal)
+		return
 	}
 	g.extensions.ServeHTTP(w, r)
+}
+
+// checkCaller returns why the gateway does not answer a caller what the API server does
+// not know, nil if it may. past is the nonResourceURL that the caller needs, "" for none.
+func (g *Gateway) checkCaller(r *http.Request, past string) *metav1.Status {
+	switch {
+	case access.CallerOf(r.Context()) == nil:
+		return nil
+	case access.Impersonates(r.Header):
+		return noImpersonation()
+	case past == "":
+		return nil
+	}
+	return g.reads.requirePast(r.Context(), past)
 }
 
 func noImpersonation() *metav1.Status {

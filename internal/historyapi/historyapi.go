@@ -214,18 +214,15 @@ func (h *Handler) answer(r *http.Request, now time.Time, contact upstream.Contac
 	case r.Method != http.MethodGet || request.IsUpgrade(r):
 		return nil, &status.Error{Status: status.MethodNotAllowed()}
 	}
-	query, err := url.ParseQuery(r.URL.RawQuery)
-	if err != nil {
-		return nil, refuseBad("the query cannot be read: %v", err)
-	}
-	for parameter, values := range query {
-		switch {
-		case parameter == "pretty", slices.Contains(repeatable, parameter) && slices.Contains(e.parameters, parameter):
-		case !slices.Contains(e.parameters, parameter):
-			return nil, refuseBad("there is no parameter %q: the parameters are %s", parameter, strings.Join(e.parameters, ", "))
-		case len(values) > 1:
-			return nil, refuseBad("%s is given %d times", parameter, len(values))
+	free := []string{"pretty"}
+	for _, parameter := range repeatable {
+		if slices.Contains(e.parameters, parameter) {
+			free = append(free, parameter)
 		}
+	}
+	query, err := request.Parameters(r, e.parameters, free...)
+	if err != nil {
+		return nil, err
 	}
 	c := &call{Handler: h, r: r, query: query, now: now, contact: contact, path: path, store: h.Past.Store(), unsynced: map[kube.Resource]error{}}
 	if c.store == nil && name != "" {

@@ -6,8 +6,8 @@ package passthrough
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
-	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/transport"
@@ -45,23 +45,18 @@ func (p *Handler) transports(r *http.Request) (main, upgrade http.RoundTripper, 
 // client may have named them in Connection, so that they are missing in out, or sent
 // headers that are for others.
 func (p *Handler) identify(in *http.Request, out http.Header) {
-	caller := access.CallerOf(in.Context())
 	for name, v := range in.Header {
-		switch {
-		case !request.IsIdentity(name):
-		case p.Shared == nil:
-			out[name] = v
-		case !caller.HasToken(), strings.HasPrefix(name, "X-Remote-"):
-			delete(out, name)
-		case name == "Authorization":
-			out[name] = v[:1] // the one that was authenticated
-		default:
+		if request.IsIdentity(name) {
 			out[name] = v
 		}
 	}
-	if p.Shared == nil {
-		return
+	if p.Shared != nil {
+		p.identifyCaller(in, out)
 	}
+}
+
+// identifyCaller leaves of these headers those of the caller in shared mode.
+func (p *Handler) identifyCaller(in *http.Request, out http.Header) {
 	if !p.AllowPages {
 		// It may be the session of a proxy in front, which logs people in. The API server
 		// would send it to Pods and aggregated API servers, which could then act as them.
@@ -72,20 +67,16 @@ func (p *Handler) identify(in *http.Request, out http.Header) {
 			delete(out, name)
 		}
 	}
-	if caller.HasToken() && out["Authorization"] == nil && !request.IsUpgrade(in) {
+	switch caller, token := access.CallerOf(in.Context()), out["Authorization"]; {
+	case !caller.HasToken():
+		none := maps.Clone(request.WithoutCredentials(&http.Request{Header: out}).Header) // which may be out itself
+		clear(out)
+		maps.Copy(out, none)
+	case token != nil:
+		out["Authorization"] = token[:1] // the one that was authenticated
+	case !request.IsUpgrade(in):
 		// The token was the subprotocol of a WebSocket that is none for the API server.
 		out.Set("Authorization", "Bearer "+caller.Token)
-	}
-	if !caller.HasToken() {
-		without := request.WithoutCredentials(&http.Request{Header: out})
-		for name := range out {
-			if without.Header[name] == nil {
-				delete(out, name)
-			}
-		}
-		if v := without.Header["Sec-Websocket-Protocol"]; v != nil {
-			out["Sec-Websocket-Protocol"] = v
-		}
 	}
 }
 
@@ -111,7 +102,7 @@ func (p *Handler) answerTokenless(w http.ResponseWriter, r *http.Request) bool {
 		}
 		return false
 	}
-	a, err := access.AttributesOf(r, caller)
+	a, err := access.AttributesOf(r, caller.User)
 	if err != nil {
 		return refuse(status.BadRequest(err.Error()))
 	}

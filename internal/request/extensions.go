@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"math"
 	"net/http"
+	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -37,6 +39,25 @@ func isProjection(r *http.Request) bool {
 	}
 	_, ok := ParsePath(r.URL.Path)
 	return ok
+}
+
+// Parameters reads the query of a request for an API of the gateway: each parameter once,
+// but for those that may be repeated, and no others. The error is a *status.Error.
+func Parameters(r *http.Request, names []string, repeatable ...string) (url.Values, error) {
+	query, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return nil, &status.Error{Status: status.BadRequest(fmt.Sprintf("the query cannot be read: %v", err))}
+	}
+	for name, values := range query {
+		switch {
+		case slices.Contains(repeatable, name):
+		case !slices.Contains(names, name):
+			return nil, &status.Error{Status: status.BadRequest(fmt.Sprintf("there is no parameter %q: the parameters are %s", name, strings.Join(names, ", ")))}
+		case len(values) > 1:
+			return nil, &status.Error{Status: status.BadRequest(fmt.Sprintf("%s is given %d times", name, len(values)))}
+		}
+	}
+	return query, nil
 }
 
 // IsExtension reports whether a request for a resource has a parameter of the gateway,

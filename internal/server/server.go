@@ -4,7 +4,6 @@
 package server
 
 import (
-	"bytes"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -246,28 +245,13 @@ func (s *server) tlsConfig() (config *tls.Config, err error) {
 		}
 	}
 	if config, err = newTLSConfig(certFile, keyFile, s.log); shared && err == nil {
-		requestClientCerts(config, clientCAs(s.gw.ClientCAs))
+		requestClientCerts(config, func() *x509.CertPool {
+			pool := x509.NewCertPool()
+			pool.AppendCertsFromPEM(s.gw.ClientCAs())
+			return pool // empty while they are not known
+		})
 	}
 	return config, err
-}
-
-// clientCAs returns a function that returns the pool of certificates in PEM, the same one
-// while they are.
-func clientCAs(text func() []byte) func() *x509.CertPool {
-	var mu sync.Mutex // guards the variables below
-	var last []byte
-	var pool *x509.CertPool
-	return func() *x509.CertPool {
-		mu.Lock()
-		defer mu.Unlock()
-		if now := text(); !bytes.Equal(now, last) {
-			last, pool = now, x509.NewCertPool()
-			if !pool.AppendCertsFromPEM(now) {
-				pool = nil // not known yet
-			}
-		}
-		return pool
-	}
 }
 
 func (s *server) newHTTPServer(handler http.Handler) *http.Server {

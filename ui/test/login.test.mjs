@@ -35,9 +35,7 @@ after(() => browser?.close());
 const title = (page) => page.locator('.login h1').innerText();
 const live = (page) => until('the board', async () => (await connection(page)) === 'live' && Object.keys(await shownPods(page, ns)).length > 0);
 
-// One after the other: a refused token makes the API server close the connection that the
-// gateway shares, also for requests in flight.
-describe('login', { concurrency: false }, () => {
+describe('login', { concurrency: true }, () => {
   test('a pasted token opens the board, and is nowhere but in memory', async (t) => {
     const { url, requests } = await demanding(t);
     const context = await browser.newContext({ viewport: { width: 1600, height: 1000 }, colorScheme: 'dark', permissions: ['clipboard-read', 'clipboard-write'] });

@@ -9,7 +9,7 @@ import { violations } from './axe.mjs';
 import { clean, launch, open, shot } from './browser.mjs';
 import { apply, kubectl, namespace, startGateway, until } from './cluster.mjs';
 import { connection, goTo, shownPods } from './page.mjs';
-import { account, demanding, grant, logIn, refused, revoke, signingIn } from './users.mjs';
+import { account, demanding, grant, logIn, refused, revoke, shown, shows, signingIn } from './users.mjs';
 
 let browser;
 let home; // of the ServiceAccounts
@@ -26,22 +26,6 @@ before(async () => {
 });
 
 after(() => browser?.close());
-
-/** The namespaces of the Pods that the page has. */
-const shown = (page) =>
-  page.evaluate(() => {
-    const { cluster } = window.watchkeeper;
-    const found = new Set();
-    for (let row = 0; row < cluster.length; row++) if (cluster.has(row)) found.add(cluster.strings[cluster.namespace[row]]);
-    return [...found].sort();
-  });
-/** Waits until the page shows the Pods of these namespaces, and says so. */
-const shows = (page, ...names) =>
-  until(`the namespaces ${names}`, async () => {
-    assert.deepEqual(await shown(page), [...names].sort());
-    const words = await page.locator('.chip.scope').innerText();
-    return words.includes(`Showing ${names.length} namespace${names.length === 1 ? '' : 's'} that you may read: ${[...names].sort().join(', ')}.`) && (await connection(page)) === 'live';
-  }, 90);
 
 describe('restricted users', { concurrency: true }, () => {
   test('a user of two namespaces sees their Pods, and later those of a third', async (t) => {

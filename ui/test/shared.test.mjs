@@ -9,7 +9,7 @@ import { after, before, describe, test } from 'node:test';
 import { clean, launch, open, shot } from './browser.mjs';
 import { apply, dir, kubectl, namespace, startGateway, until } from './cluster.mjs';
 import { connection, shownPods } from './page.mjs';
-import { account, grant, logIn, refused, revoke, signingIn } from './users.mjs';
+import { account, grant, logIn, refused, revoke, shown, shows, signingIn } from './users.mjs';
 
 let browser;
 let gateway;
@@ -45,18 +45,6 @@ async function loggedIn(user, query = '') {
   return page;
 }
 
-const shown = (page) =>
-  page.evaluate(() => {
-    const { cluster } = window.watchkeeper;
-    const found = new Set();
-    for (let row = 0; row < cluster.length; row++) if (cluster.has(row)) found.add(cluster.strings[cluster.namespace[row]]);
-    return [...found].sort();
-  });
-const shows = (page, ...names) =>
-  until(`the namespaces ${names}`, async () => {
-    assert.deepEqual(await shown(page), [...names].sort());
-    return (await page.locator('.chip.scope').innerText()).includes(`that you may read: ${[...names].sort().join(', ')}.`) && (await connection(page)) === 'live';
-  }, 90);
 /** The page reads only the fields that it needs, from the cache. */
 const projected = (page) => {
   const lists = page.asked.filter((url) => /\/api\/v1\/(namespaces\/[^/]+\/)?pods\?/.test(url));
@@ -75,6 +63,10 @@ describe('shared mode', { concurrency: true }, () => {
     await until('the Nodes', () => page.evaluate(() => [...window.watchkeeper.cluster.nodes.values()].some(({ row }) => row)));
     assert.equal(await page.locator('.chip').count(), 0);
     projected(page);
+    const [pod] = Object.keys(await shownPods(page, ns.one));
+    await page.goto(`${gateway.url}/ui/?sel=pod/${ns.one}/${pod}&tab=logs`);
+    await logIn(page, user.token); // the token went with the document
+    await until('its log', async () => (await page.locator('.log').innerText()) !== '');
     await until('the strip', async () => (await page.getByRole('slider', { name: 'Moment' }).getAttribute('aria-busy')) === 'false');
     await shot(page, 'shared-admin');
     discreet(page, user);

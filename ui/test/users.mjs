@@ -3,8 +3,10 @@
 
 // ServiceAccounts with rights and tokens, and a front that demands a token.
 
+import assert from 'node:assert/strict';
 import { apply, kubectl, until } from './cluster.mjs';
 import { front } from './front.mjs';
+import { connection } from './page.mjs';
 
 const group = 'rbac.authorization.k8s.io';
 const subject = (user) => [{ kind: 'ServiceAccount', namespace: user.namespace, name: user.name }];
@@ -51,8 +53,11 @@ export async function demanding(t) {
         outgoing.writeHead(401, { 'content-type': 'application/json' }).end(UNAUTHORIZED);
         return undefined;
       }
-      open.add(outgoing);
-      outgoing.on('close', () => open.delete(outgoing));
+      // Only streams outlive their token. A destroyed answer would be an error of the page.
+      if (/multiwatch|[?&](watch|follow)=/.test(incoming.url)) {
+        open.add(outgoing);
+        outgoing.on('close', () => open.delete(outgoing));
+      }
     }
     return target;
   });
@@ -77,3 +82,20 @@ export async function logIn(page, token) {
   await field.fill(token);
   await page.getByRole('button', { name: 'Log in', exact: true }).click();
 }
+
+/** The namespaces of the Pods that the page has. */
+export const shown = (page) =>
+  page.evaluate(() => {
+    const { cluster } = window.watchkeeper;
+    const found = new Set();
+    for (let row = 0; row < cluster.length; row++) if (cluster.has(row)) found.add(cluster.strings[cluster.namespace[row]]);
+    return [...found].sort();
+  });
+
+/** Waits until the page shows the Pods of these namespaces, and says so. */
+export const shows = (page, ...names) =>
+  until(`the namespaces ${names}`, async () => {
+    assert.deepEqual(await shown(page), [...names].sort());
+    const words = await page.locator('.chip.scope').innerText();
+    return words.includes(`Showing ${names.length} namespace${names.length === 1 ? '' : 's'} that you may read: ${[...names].sort().join(', ')}.`) && (await connection(page)) === 'live';
+  }, 90);
