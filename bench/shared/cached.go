@@ -55,77 +55,128 @@ func cached(r *harness) error {
 	}
 	for pair := range r.sizes.pairs {
 		r.Say("pair %d", pair+1)
-		for _, protocol := range []streams.Protocol{streams.HTTP1, streams.HTTP2} {
-			for _, f := range forms(p) {
-				used, size := map[string]float64{}, map[string]int64{}
-				for i := range modes {
-					if pair%2 == 1 { // nor is one mode always the first
-						i = len(modes) - 1 - i
-					}
-					m := modes[i]
-					cpu, n, err := r.request(m, protocol, f)
-					if err != nil {
-						return fmt.Errorf("%s, %s, %s: %w", m.name, protocol, f.name, err)
-					}
-					used[m.name], size[m.name] = cpu, n
-				}
-				if size["shared"] != size["local"] || size["shared"] != size["direct"] {
-					return fmt.Errorf("%s, %s: the answers differ in size: %v", protocol, f.name, size)
-				}
-				r.report.Add(fmt.Sprintf("Access/proto=%s/form=%s", protocol, f.name), r.sizes.requests,
-					report.Value{Of: used["shared"] - used["local"], Unit: "cpu-ns/op"})
+		used := map[string]map[kind]answered{}
+		for i := range modes {
+			if pair%2 == 1 { // nor is one mode always the first
+				i = len(modes) - 1 - i
 			}
+			m := modes[i]
+			if used[m.name], err = r.answers(m, kinds(p)); err != nil {
+				return fmt.Errorf("%s: %w", m.name, err)
+			}
+		}
+		for _, k := range kinds(p) {
+			local, shared, direct := used["local"][k], used["shared"][k], used["direct"][k]
+			if shared.size != local.size || shared.size != direct.size {
+				return fmt.Errorf("%s, %s: the answers have %d, %d and %d bytes", k.protocol, k.name, local.size, shared.size, direct.size)
+			}
+			r.report.Add(fmt.Sprintf("Access/proto=%s/form=%s", k.protocol, k.name), r.sizes.requests,
+				report.Value{Of: shared.cpu - local.cpu, Unit: "cpu-ns/op"})
 		}
 	}
 	return nil
 }
 
-// request sends many requests, one after the other on one connection, and returns the
-// server's CPU for each in nanoseconds, and the size of an answer.
-func (r *harness) request(m mode, protocol streams.Protocol, f form) (cpu float64, size int64, err error) {
+// A kind of request is a form over a protocol.
+type kind struct {
+	protocol streams.Protocol
+	form
+}
+
+func kinds(p *person) (all []kind) {
+	for _, protocol := range []streams.Protocol{streams.HTTP1, streams.HTTP2} {
+		for _, f := range forms(p) {
+			all = append(all, kind{protocol, f})
+		}
+	}
+	return all
+}
+
+// answered is the server's CPU for each request, in nanoseconds, and the size of an answer.
+type answered struct {
+	cpu  float64
+	size int64
+}
+
+// answers measures requests of each kind to a server which has been busy with such for a
+// time: the gateway lets its heap grow further while collections take much of the CPU.
+func (r *harness) answers(m mode, all []kind) (map[kind]answered, error) {
+	for began := time.Now(); time.Since(began) < r.sizes.busy; {
+		for _, k := range all {
+			if _, err := r.send(m, k, r.sizes.requests/4, func() error { return nil }); err != nil {
+				return nil, err
+			}
+		}
+	}
+	of := map[kind]answered{}
+	for _, k := range all {
+		a, err := r.request(m, k)
+		if err != nil {
+			return nil, fmt.Errorf("%s, %s: %w", k.protocol, k.name, err)
+		}
+		of[k] = a
+	}
+	return of, nil
+}
+
+// send sends requests, one after the other on one connection. It calls begin after the
+// first, which is not one of n, and returns the size of the last answer.
+func (r *harness) send(m mode, k kind, n int, begin func() error) (size int64, err error) {
 	target := m.at.target
-	target.Protocol, target.Header = protocol, m.header
+	target.Protocol, target.Header = k.protocol, m.header
 	client, err := streams.Dial(r.ctx, target)
 	if err != nil {
-		return 0, 0, err
+		return 0, err
 	}
 	defer client.Close()
-	if _, err := client.Get(f.path, nil); err != nil {
-		return 0, 0, err
-	}
-	profiled := func() error { return nil }
-	if m.at != r.api {
-		profiled = m.at.profile(fmt.Sprintf("%s-%s-%s", m.name, protocol, f.name), 2*time.Second)
-	}
-	reads, err := r.counts()
-	if err != nil {
-		return 0, 0, err
-	}
-	before, err := m.at.cpu()
-	if err != nil {
-		return 0, 0, err
-	}
-	n := r.sizes.requests
-	for range n {
-		a, err := client.Get(f.path, nil)
+	for i := range n + 1 {
+		a, err := client.Get(k.path, nil)
 		if err != nil {
-			return 0, 0, err
+			return 0, err
 		}
-		size = a.Bytes
+		if size = a.Bytes; i == 0 {
+			if err := begin(); err != nil {
+				return 0, err
+			}
+		}
+	}
+	return size, nil
+}
+
+// request measures many requests of a kind. With -profiles they are sent again, profiled.
+func (r *harness) request(m mode, k kind) (of answered, err error) {
+	var before time.Duration
+	var reads counts
+	n := r.sizes.requests
+	of.size, err = r.send(m, k, n, func() (err error) {
+		if reads, err = r.counts(); err == nil {
+			before, err = m.at.cpu()
+		}
+		return err
+	})
+	if err != nil {
+		return of, err
 	}
 	after, err := m.at.cpu()
 	if err != nil {
-		return 0, 0, err
+		return of, err
 	}
 	now, err := r.counts()
 	if err != nil {
-		return 0, 0, err
+		return of, err
 	}
 	if passed := now.since(reads).reads; m.at != r.api && passed > float64(n)/20 {
-		return 0, 0, fmt.Errorf("%.0f of %d requests reached the API server", passed, n)
+		return of, fmt.Errorf("%.0f of %d requests reached the API server", passed, n)
 	}
-	cpu = float64(after-before) / float64(n)
-	r.report.Add(fmt.Sprintf("Request/mode=%s/proto=%s/form=%s", m.name, protocol, f.name), n,
-		report.Value{Of: cpu, Unit: "cpu-ns/op"}, report.Value{Of: float64(size), Unit: "B/op"})
-	return cpu, size, profiled()
+	of.cpu = float64(after-before) / float64(n)
+	r.report.Add(fmt.Sprintf("Request/mode=%s/proto=%s/form=%s", m.name, k.protocol, k.name), n,
+		report.Value{Of: of.cpu, Unit: "cpu-ns/op"}, report.Value{Of: float64(of.size), Unit: "B/op"})
+	if *profiles == "" || m.at == r.api {
+		return of, nil
+	}
+	wait := m.at.profile(fmt.Sprintf("%s-%s-%s", m.name, k.protocol, k.name), 2*time.Second)
+	if _, err := r.send(m, k, 2*n, func() error { return nil }); err != nil {
+		return of, err
+	}
+	return of, wait()
 }

@@ -22,15 +22,17 @@ import (
 var infoOf = apirequest.RequestInfoFactory{APIPrefixes: sets.NewString("api", "apis"), GrouplessAPIPrefixes: sets.NewString("api")}
 
 // AttributesOf returns what an authorizer decides about a request of a user, as the API
-// server does, with the selectors of a LIST or WATCH. The user is nil if it is not known.
-func AttributesOf(r *http.Request, u user.Info) (*authorizer.AttributesRecord, error) {
-	asked, selectors := withSelectors(r)
-	info, err := infoOf.NewRequestInfo(asked)
+// server does, with the selectors of a LIST or WATCH. The caller is nil if it is not known.
+func AttributesOf(r *http.Request, caller user.Info) (*authorizer.AttributesRecord, error) {
+	kept, selectors := narrowing(r.URL.RawQuery)
+	u := *r.URL
+	u.RawQuery = kept
+	info, err := infoOf.NewRequestInfo(&http.Request{Method: r.Method, URL: &u}) // it reads no more
 	if err != nil {
 		return nil, err
 	}
 	a := &authorizer.AttributesRecord{
-		User: u, ResourceRequest: info.IsResourceRequest, Path: info.Path, Verb: info.Verb,
+		User: caller, ResourceRequest: info.IsResourceRequest, Path: info.Path, Verb: info.Verb,
 		APIGroup: info.APIGroup, APIVersion: info.APIVersion, Resource: info.Resource, Subresource: info.Subresource,
 		Namespace: info.Namespace, Name: info.Name,
 	}
@@ -54,32 +56,29 @@ type selectors struct {
 	fieldErr, labelErr error
 }
 
-// withSelectors returns a request with the parts of the query that NewRequestInfo reads,
-// without selectors that cannot be parsed, which do not narrow the question. It would log
-// a query that it cannot read, with a token that a client has put there.
-func withSelectors(r *http.Request) (asked *http.Request, s selectors) {
-	asked = r.WithContext(r.Context())
-	u := *r.URL
-	asked.URL, u.RawQuery = &u, ""
-	if !mayNarrow(r.URL.RawQuery) {
-		return asked, s
+// narrowing returns the parts of a query that NewRequestInfo reads, without selectors that
+// cannot be parsed, which do not narrow the question. It would log a query that it cannot
+// read, with a token that a client has put there.
+func narrowing(query string) (kept string, s selectors) {
+	if !mayNarrow(query) {
+		return "", s
 	}
-	all, kept := r.URL.Query(), url.Values{}
+	all, _ := url.ParseQuery(query)
+	parts := url.Values{}
 	if v := all["watch"]; len(v) > 0 {
-		kept["watch"] = v
+		parts["watch"] = v
 	}
 	if v := all["fieldSelector"]; len(v) > 0 {
 		if s.field, s.fieldErr = fields.ParseSelector(v[0]); s.fieldErr == nil {
-			kept["fieldSelector"] = v[:1]
+			parts["fieldSelector"] = v[:1]
 		}
 	}
 	if v := all["labelSelector"]; len(v) > 0 {
 		if s.label, s.labelErr = labels.Parse(v[0]); s.labelErr == nil {
-			kept["labelSelector"] = v[:1]
+			parts["labelSelector"] = v[:1]
 		}
 	}
-	u.RawQuery = kept.Encode()
-	return asked, s
+	return parts.Encode(), s
 }
 
 // mayNarrow reports whether a query may have a part that NewRequestInfo reads. Most have

@@ -66,8 +66,11 @@ func IsExtension(r *http.Request) bool {
 	if isProjection(r) {
 		return true
 	}
+	if r.Method != http.MethodGet || !AsksSpeed(r) && !AsksTimes(r) {
+		return false
+	}
 	_, ok := ParsePath(r.URL.Path)
-	return ok && r.Method == http.MethodGet && (AsksSpeed(r) || AsksTimes(r))
+	return ok
 }
 
 // parseFields reads the parameter fields. It returns nil without the parameter. rd is
