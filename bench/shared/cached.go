@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/watchkeeper/watchkeeper/bench/lib/report"
 	"github.com/watchkeeper/watchkeeper/bench/lib/streams"
 )
@@ -28,8 +30,30 @@ type mode struct {
 	header map[string]string
 }
 
-// cached measures the CPU of the gateway per cached request, in shared mode with a token
-// and in local mode without one, in turn; and that of the API server.
+// batch is how many requests a server gets in a row. The machine's speed changes from one
+// second to the next, so the servers take turns.
+const batch = 400
+
+// connections is how many connections a server gets requests on at once.
+const connections = 8
+
+// A kind of request is a form over a protocol.
+type kind struct {
+	protocol streams.Protocol
+	form
+}
+
+func kinds(p *person) (all []kind) {
+	for _, protocol := range []streams.Protocol{streams.HTTP1, streams.HTTP2} {
+		for _, f := range forms(p) {
+			all = append(all, kind{protocol, f})
+		}
+	}
+	return all
+}
+
+// cached measures the CPU of the gateway per cached request, in local mode without a token
+// and in shared mode with one, in turn; and that of the API server.
 func cached(r *harness) error {
 	if err := r.up(false); err != nil {
 		return err
@@ -53,130 +77,144 @@ func cached(r *harness) error {
 			}
 		}
 	}
-	for pair := range r.sizes.pairs {
-		r.Say("pair %d", pair+1)
-		used := map[string]map[kind]answered{}
-		for i := range modes {
-			if pair%2 == 1 { // nor is one mode always the first
-				i = len(modes) - 1 - i
-			}
-			m := modes[i]
-			if used[m.name], err = r.answers(m, kinds(p)); err != nil {
-				return fmt.Errorf("%s: %w", m.name, err)
+	// The gateway lets its heap grow further while collections take much of its CPU.
+	for began := time.Now(); time.Since(began) < r.sizes.busy; {
+		for _, k := range kinds(p) {
+			if _, err := r.turns(modes[:2], k, batch); err != nil {
+				return fmt.Errorf("%s, %s: %w", k.protocol, k.name, err)
 			}
 		}
+	}
+	for pair := range r.sizes.pairs {
+		r.Say("pair %d", pair+1)
 		for _, k := range kinds(p) {
-			local, shared, direct := used["local"][k], used["shared"][k], used["direct"][k]
-			if shared.size != local.size || shared.size != direct.size {
-				return fmt.Errorf("%s, %s: the answers have %d, %d and %d bytes", k.protocol, k.name, local.size, shared.size, direct.size)
+			if err := r.compare(modes, k); err != nil {
+				return fmt.Errorf("%s, %s: %w", k.protocol, k.name, err)
 			}
-			r.report.Add(fmt.Sprintf("Access/proto=%s/form=%s", k.protocol, k.name), r.sizes.requests,
-				report.Value{Of: shared.cpu - local.cpu, Unit: "cpu-ns/op"})
 		}
 	}
 	return nil
 }
 
-// A kind of request is a form over a protocol.
-type kind struct {
-	protocol streams.Protocol
-	form
-}
-
-func kinds(p *person) (all []kind) {
-	for _, protocol := range []streams.Protocol{streams.HTTP1, streams.HTTP2} {
-		for _, f := range forms(p) {
-			all = append(all, kind{protocol, f})
+// compare measures requests of a kind in all modes.
+func (r *harness) compare(modes []mode, k kind) error {
+	var profiles []func() error
+	for _, m := range modes[:2] {
+		profiles = append(profiles, m.at.profile(fmt.Sprintf("%s-%s-%s", m.name, k.protocol, k.name), 5*time.Second))
+	}
+	reads, err := r.counts()
+	if err != nil {
+		return err
+	}
+	n := r.sizes.requests
+	of, err := r.turns(modes[:2], k, n)
+	if err != nil {
+		return err
+	}
+	now, err := r.counts()
+	if err != nil {
+		return err
+	}
+	if passed := now.since(reads).reads; passed > float64(n)/20 {
+		return fmt.Errorf("%.0f of %d requests reached the API server", passed, 2*n)
+	}
+	alone, err := r.turns(modes[2:], k, n) // it would slow down the others
+	if err != nil {
+		return err
+	}
+	of = append(of, alone...)
+	local, shared, direct := of[0], of[1], of[2]
+	if shared.size != local.size || shared.size != direct.size {
+		return fmt.Errorf("the answers have %d, %d and %d bytes", local.size, shared.size, direct.size)
+	}
+	for i, m := range modes {
+		r.report.Add(fmt.Sprintf("Request/mode=%s/proto=%s/form=%s", m.name, k.protocol, k.name), n,
+			report.Value{Of: report.Median(of[i].cpu), Unit: "cpu-ns/op"}, report.Value{Of: float64(of[i].size), Unit: "B/op"})
+	}
+	r.report.Add(fmt.Sprintf("Access/proto=%s/form=%s", k.protocol, k.name), n,
+		report.Value{Of: report.Median(more(shared.cpu, local.cpu)), Unit: "cpu-ns/op"})
+	for _, saved := range profiles {
+		if err := saved(); err != nil {
+			return err
 		}
 	}
-	return all
+	return nil
 }
 
-// answered is the server's CPU for each request, in nanoseconds, and the size of an answer.
+// answered is the server's CPU for a request in each batch, in nanoseconds, and the size of
+// an answer.
 type answered struct {
-	cpu  float64
+	cpu  []float64
 	size int64
 }
 
-// answers measures requests of each kind to a server which has been busy with such for a
-// time: the gateway lets its heap grow further while collections take much of the CPU.
-func (r *harness) answers(m mode, all []kind) (map[kind]answered, error) {
-	for began := time.Now(); time.Since(began) < r.sizes.busy; {
-		for _, k := range all {
-			if _, err := r.send(m, k, r.sizes.requests/4, func() error { return nil }); err != nil {
+// more returns by how much each of a is more than that of b.
+func more(a, b []float64) []float64 {
+	d := make([]float64, len(a))
+	for i := range a {
+		d[i] = a[i] - b[i]
+	}
+	return d
+}
+
+// turns sends n requests to each server, over some connections at once.
+func (r *harness) turns(modes []mode, k kind, n int) ([]answered, error) {
+	clients := make([][]*streams.Client, len(modes))
+	for i, m := range modes {
+		target := m.at.target
+		target.Protocol, target.Header = k.protocol, m.header
+		for range connections {
+			c, err := streams.Dial(r.ctx, target)
+			if err != nil {
 				return nil, err
 			}
+			defer c.Close()
+			if _, err := c.Get(k.path, nil); err != nil { // which is not counted
+				return nil, fmt.Errorf("%s: %w", m.name, err)
+			}
+			clients[i] = append(clients[i], c)
 		}
 	}
-	of := map[kind]answered{}
-	for _, k := range all {
-		a, err := r.request(m, k)
-		if err != nil {
-			return nil, fmt.Errorf("%s, %s: %w", k.protocol, k.name, err)
+	of := make([]answered, len(modes))
+	for turn := 0; n > 0; turn++ {
+		some := min(n, batch)
+		n -= some
+		for i := range modes {
+			if turn%2 == 1 { // nor is one mode always the first
+				i = len(modes) - 1 - i
+			}
+			if err := of[i].add(modes[i].at, clients[i], k.path, some); err != nil {
+				return nil, fmt.Errorf("%s: %w", modes[i].name, err)
+			}
 		}
-		of[k] = a
 	}
 	return of, nil
 }
 
-// send sends requests, one after the other on one connection. It calls begin after the
-// first, which is not one of n, and returns the size of the last answer.
-func (r *harness) send(m mode, k kind, n int, begin func() error) (size int64, err error) {
-	target := m.at.target
-	target.Protocol, target.Header = k.protocol, m.header
-	client, err := streams.Dial(r.ctx, target)
+// add sends n requests to a server.
+func (a *answered) add(to *endpoint, clients []*streams.Client, path string, n int) error {
+	before, err := to.cpu()
 	if err != nil {
-		return 0, err
-	}
-	defer client.Close()
-	for i := range n + 1 {
-		a, err := client.Get(k.path, nil)
-		if err != nil {
-			return 0, err
-		}
-		if size = a.Bytes; i == 0 {
-			if err := begin(); err != nil {
-				return 0, err
-			}
-		}
-	}
-	return size, nil
-}
-
-// request measures many requests of a kind. With -profiles they are sent again, profiled.
-func (r *harness) request(m mode, k kind) (of answered, err error) {
-	var before time.Duration
-	var reads counts
-	n := r.sizes.requests
-	of.size, err = r.send(m, k, n, func() (err error) {
-		if reads, err = r.counts(); err == nil {
-			before, err = m.at.cpu()
-		}
 		return err
-	})
-	if err != nil {
-		return of, err
 	}
-	after, err := m.at.cpu()
-	if err != nil {
-		return of, err
+	sizes, sending := make([]int64, len(clients)), errgroup.Group{}
+	each := max(1, n/len(clients))
+	for i, c := range clients {
+		sending.Go(func() error {
+			for range each {
+				answer, err := c.Get(path, nil)
+				if err != nil {
+					return err
+				}
+				sizes[i] = answer.Bytes
+			}
+			return nil
+		})
 	}
-	now, err := r.counts()
-	if err != nil {
-		return of, err
+	if err := sending.Wait(); err != nil {
+		return err
 	}
-	if passed := now.since(reads).reads; m.at != r.api && passed > float64(n)/20 {
-		return of, fmt.Errorf("%.0f of %d requests reached the API server", passed, n)
-	}
-	of.cpu = float64(after-before) / float64(n)
-	r.report.Add(fmt.Sprintf("Request/mode=%s/proto=%s/form=%s", m.name, k.protocol, k.name), n,
-		report.Value{Of: of.cpu, Unit: "cpu-ns/op"}, report.Value{Of: float64(of.size), Unit: "B/op"})
-	if *profiles == "" || m.at == r.api {
-		return of, nil
-	}
-	wait := m.at.profile(fmt.Sprintf("%s-%s-%s", m.name, k.protocol, k.name), 2*time.Second)
-	if _, err := r.send(m, k, 2*n, func() error { return nil }); err != nil {
-		return of, err
-	}
-	return of, wait()
+	after, err := to.cpu()
+	a.size, a.cpu = sizes[0], append(a.cpu, float64(after-before)/float64(each*len(clients)))
+	return err
 }

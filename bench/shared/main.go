@@ -57,7 +57,7 @@ type sizes struct {
 	users    int
 	pairs    int           // of measurements of cached requests, in both modes
 	requests int           // per measurement
-	busy     time.Duration // how long a server has such requests before a measurement
+	busy     time.Duration // how long servers have such requests before they are measured
 	rate     float64       // of updates, per second
 	spread   time.Duration // until the checks of watches are spread over time
 	span     time.Duration // of a measurement of the API server
@@ -68,7 +68,7 @@ type sizes struct {
 // The gateway checks a right every 45 to 75 seconds. A span of a minute, begun a minute
 // after the watches were opened, has one check of each on average.
 func chooseSizes(quick bool, users int, hold time.Duration) sizes {
-	s := sizes{users: 10_000, pairs: 7, requests: 4000, busy: 8 * time.Second, rate: 10, spread: time.Minute, span: time.Minute, hold: 2 * time.Minute, single: 100}
+	s := sizes{users: 10_000, pairs: 7, requests: 8000, busy: 20 * time.Second, rate: 10, spread: time.Minute, span: time.Minute, hold: 2 * time.Minute, single: 100}
 	if quick {
 		s = sizes{users: 200, pairs: 7, requests: 500, busy: time.Second, rate: 10, spread: 15 * time.Second, span: 10 * time.Second, hold: 15 * time.Second, single: 10}
 	}
