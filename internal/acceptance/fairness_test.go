@@ -216,7 +216,7 @@ func (u *fairUser) work(t *testing.T, when string) {
 		}
 		return time.Since(start)
 	}
-	for n := range 100 {
+	for n := range 40 {
 		lists = append(lists, read("&resourceVersion=0"))
 		consistent = append(consistent, read(""))
 		if n%4 != 0 {

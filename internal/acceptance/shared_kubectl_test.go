@@ -67,6 +67,22 @@ delete -f first.yaml --timeout=150s
 get configmap settings
 `
 
+// impersonations are the commands of sharedSession whose result depends on the right to
+// impersonate, and some others.
+const impersonations = `
+auth can-i get pods --as=ada
+auth whoami
+apply -f first.yaml
+get configmap settings -o yaml
+get configmaps
+get configmaps --as=ada
+get configmaps -l app=web --as=ada
+get pods --as=ada --as-group=system:masters
+create configmap made --from-literal=a=b --as=ada
+auth whoami --as=ada
+delete -f first.yaml --timeout=150s
+`
+
 // Commands of a certificate's user at a gateway without --impersonate: those that it
 // answers from the cache, and those that only the API server can answer. A list of Events
 // is among the first only if one comes in time to prove that the cache is current.
@@ -156,7 +172,7 @@ func TestSharedKubectl(t *testing.T) {
 	)
 	for _, u := range []kubectlUser{
 		{what: "token", name: account + "reader", token: tokens["reader"], gateway: without, same: sharedSession},
-		{what: "token that may impersonate", name: account + "ada-too", token: tokens["ada-too"], gateway: without, impersonate: true, same: sharedSession},
+		{what: "token that may impersonate", name: account + "ada-too", token: tokens["ada-too"], gateway: without, impersonate: true, same: impersonations},
 		{what: "certificate", name: "grace", gateway: with, same: except(sharedSession, certificateAs+certificateWhoami),
 			refused: map[string]string{certificateAs: noToken, certificateWhoami: hidden}},
 		{what: "certificate without --impersonate", name: "hopper", gateway: without, same: certificateReads,

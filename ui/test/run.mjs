@@ -17,12 +17,13 @@ import { startAll } from './cluster.mjs';
  * Groups of test files run side by side, each with a cluster of its own; the files of a
  * group run one after the other. The files of the second group kill the API server, add
  * Nodes, or step through all changes of the cluster, which would not end while other tests
- * make changes. Those of the third are about users with different rights, and mostly wait
- * for the page to ask again. A file that is not listed is in the first.
+ * make changes. Those of the third are about users with different rights, which mostly wait
+ * for the page to ask again, and as many others as make the groups equally long. A file that
+ * is not listed is in the first.
  */
 const OWN_CLUSTERS = [
   ['focus', 'informer', 'outage', 'past', 'proxied', 'views'],
-  ['denied', 'login', 'restricted', 'shared'],
+  ['address', 'axe', 'denied', 'login', 'restricted', 'shared'],
 ];
 
 process.env.GOGC ??= '300'; // of the clusters: an API server collects much garbage at its start
