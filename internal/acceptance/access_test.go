@@ -5,9 +5,13 @@ package acceptance
 
 import (
 	"context"
+	"encoding/base64"
+	"io"
 	"net/http"
 	"strings"
 	"testing"
+
+	"github.com/klauspost/compress/zstd"
 )
 
 const readerRole = `
@@ -165,4 +169,84 @@ func TestWarnings(t *testing.T) {
 			t.Errorf("warnings %q, want %q", got, want)
 		}
 	}
+}
+
+const exporterRole = `
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: NAMESPACE-export}
+rules:
+- {apiGroups: [example.com], resources: [gadgets], verbs: [get, list, watch]}
+- {nonResourceURLs: [/watchkeeper/v1/history], verbs: [get]}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: NAMESPACE-export}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: NAMESPACE-export}
+subjects: [{kind: ServiceAccount, name: exporter, namespace: NAMESPACE}]
+`
+
+// TestExportOfDefinitions: in shared mode, an export has the definition of its resource only
+// if the caller may read it, however the caller sends the token.
+func TestExportOfDefinitions(t *testing.T) {
+	inStage(t, quiet)
+	const secret = "only-for-those-who-may-read-definitions"
+	t.Cleanup(func() {
+		_ = cluster.Kubectl(context.Background(), "delete", "crd", "gadgets.example.com", "--ignore-not-found").Run()
+	})
+	apply(t, strings.NewReplacer("SCOPE", "Namespaced", "KIND", "Gadget", "DEFAULT", ", description: "+secret).Replace(gadgets))
+	established(t, "gadgets.example.com")
+	g := startFairGateway(t, "--data-dir", t.TempDir(), "--record", "gadgets.example.com")
+	ns := g.ns
+	apply(t, strings.ReplaceAll(gadget, "NAMESPACE", ns))
+	kubectl(t, "-n", ns, "create", "serviceaccount", "exporter")
+	apply(t, strings.ReplaceAll(exporterRole, "NAMESPACE", ns))
+	user := g.user(t, "exporter", "127.0.0.1", false, false)
+	token := user.token
+	export := func(headers ...string) (int, string) {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, g.URL+"/watchkeeper/v1/history/export?resource=gadgets.example.com", http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := 0; i < len(headers); i += 2 {
+			req.Header.Set(headers[i], headers[i+1])
+		}
+		resp, err := user.client.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		if resp.StatusCode != http.StatusOK {
+			return resp.StatusCode, ""
+		}
+		plain, err := zstd.NewReader(resp.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer plain.Close()
+		text, err := io.ReadAll(plain)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return resp.StatusCode, string(text)
+	}
+	eventually(t, "an export", func() bool {
+		code, _ := export("Authorization", "Bearer "+token)
+		return code == http.StatusOK
+	})
+	// This is a WebSocket for the authenticator of the API server, and none for its proxies.
+	protocol := "base64url.bearer.authorization.k8s.io." + base64.RawURLEncoding.EncodeToString([]byte(token)) + ", other"
+	for name, headers := range map[string][]string{
+		"a header":      {"Authorization", "Bearer " + token},
+		"a subprotocol": {"Connection", "x-upgrade", "Upgrade", "websocket", "Sec-Websocket-Protocol", protocol},
+	} {
+		if code, text := export(headers...); code != http.StatusOK || !strings.Contains(text, "/apis/example.com/v1") || strings.Contains(text, secret) {
+			t.Errorf("by %s: %d; the definition is in it: %t", name, code, strings.Contains(text, secret))
+		}
+	}
+	apply(t, strings.NewReplacer("NAMESPACE", ns, "[example.com]", "[example.com, apiextensions.k8s.io]", "[gadgets]", "[gadgets, customresourcedefinitions]").Replace(exporterRole))
+	eventually(t, "the definition, once it may be read", func() bool {
+		_, text := export("Authorization", "Bearer "+token)
+		return strings.Contains(text, secret)
+	})
 }

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/internal/access"
 	"github.com/watchkeeper/watchkeeper/internal/httpstream"
 	"github.com/watchkeeper/watchkeeper/internal/recording"
 	"github.com/watchkeeper/watchkeeper/internal/request"
@@ -97,7 +98,7 @@ func (x *export) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	e := recording.Exporter{
 		Store: x.store, Program: x.Upstream.UserAgent(), Cluster: x.store.Cluster(),
 		Documents: func(ctx context.Context) ([]recording.Document, error) {
-			return x.documents(ctx, request.Identity(x.r.Header), x.selection.Resources)
+			return x.documents(ctx, identity(x.r), x.selection.Resources)
 		},
 	}
 	err = e.Export(r.Context(), out, x.selection)
@@ -108,6 +109,20 @@ func (x *export) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	default:
 		x.fail(w, r, err)
 	}
+}
+
+// identity returns the headers by which the API server knows the caller of a request; nil for
+// one whom it knows as the gateway. In shared mode these are callers without a token, whose
+// rights to each path the filter has checked. A token may also have been the subprotocol of a
+// WebSocket.
+func identity(r *http.Request) http.Header {
+	switch caller := access.CallerOf(r.Context()); {
+	case caller == nil:
+		return request.Identity(r.Header)
+	case caller.HasToken():
+		return http.Header{"Authorization": {"Bearer " + caller.Token}}
+	}
+	return nil
 }
 
 // documents asks the upstream, with the caller's identity, for the discovery and the
