@@ -127,7 +127,7 @@ func (u *Users) acquire(ctx context.Context, what string, b bound) (end func(), 
 	case err == nil:
 		return slot.Release, nil
 	case errors.Is(err, ErrShare) && b == boundPast:
-		return nil, u.refusePast(user, what)
+		return nil, u.refusePast(user, q.PerKey, what)
 	case errors.Is(err, ErrShare):
 		return nil, u.refuse(user, b, listRetry, fmt.Sprintf(
 			"user %q has %d %s, as many as a user may have (--max-lists-per-user), and others that wait: try again", user.Name, q.PerKey, what))
@@ -135,19 +135,22 @@ func (u *Users) acquire(ctx context.Context, what string, b bound) (end func(), 
 	return nil, err // the client is gone
 }
 
-// PerUserPast makes a queue give each user only some of its slots. what are the things
-// that the slots are for. The result returns the refusal for a user with [ErrShare].
+// PerUserPast makes a queue give each user only some of its slots, and the next free one to
+// the users in turn: they wait for it. One slot is always left for others, whatever the limit,
+// since a slot may be held for minutes. what are the things that the slots are for. The result
+// returns the refusal for a user with [ErrShare].
 func (u *Users) PerUserPast(q *Queue, what string) func(context.Context) error {
-	q.PerKey, q.MaxWaiting = u.limits.Past, waitingPerList*u.limits.Past
+	q.PerKey = min(u.limits.Past, max(1, q.Slots-1))
+	q.MaxWaiting, q.Wait = waitingPerList*q.PerKey, max(q.Wait, maxWait)
 	return func(ctx context.Context) error {
 		user, _ := UserOf(ctx)
-		return u.refusePast(user, what)
+		return u.refusePast(user, q.PerKey, what)
 	}
 }
 
-func (u *Users) refusePast(user User, what string) error {
+func (u *Users) refusePast(user User, n int, what string) error {
 	return u.refuse(user, boundPast, pastRetry, fmt.Sprintf(
-		"user %q has %d %s, as many as a user may have (--max-past-reads-per-user), and others that wait: try again", user.Name, u.limits.Past, what))
+		"user %q has %d %s, as many as a user may have (--max-past-reads-per-user), and others that wait: try again", user.Name, n, what))
 }
 
 // Stream opens a stream, which the caller closes. of is the selector of a watch with the

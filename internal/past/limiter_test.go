@@ -39,37 +39,42 @@ func TestLimiter(t *testing.T) {
 	})
 }
 
-// TestLimiterPerUser: a user does not get all slots, and a list of another one does not
-// wait for those of the first.
+// TestLimiterPerUser: a user does not get all slots, whatever the limit, and what another
+// one asks for does not wait for the first.
 func TestLimiterPerUser(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l := NewLimiter("list", 4, 10*time.Second)
-		l.PerUser(fairness.NewUsers(fairness.Limits{Past: 3}), "lists of the past in flight")
-		greedy := fairness.WithUser(t.Context(), fairness.UserNamed("greedy"))
-		var releases []func()
-		for range 3 {
-			release, err := l.Acquire(greedy)
-			if err != nil {
-				t.Fatal(err)
+	for _, tt := range []struct{ slots, limit, share int }{{4, 3, 3}, {4, 9, 3}, {2, 2, 1}, {1, 2, 1}} {
+		synctest.Test(t, func(t *testing.T) {
+			l := NewLimiter("list", tt.slots, 0)
+			l.PerUser(fairness.NewUsers(fairness.Limits{Past: tt.limit}), "lists of the past in flight")
+			greedy := fairness.WithUser(t.Context(), fairness.UserNamed("greedy"))
+			var releases []func()
+			for range tt.share {
+				release, err := l.Acquire(greedy)
+				if err != nil {
+					t.Fatal(err)
+				}
+				releases = append(releases, release)
 			}
-			releases = append(releases, release)
-		}
-		waiting := make(chan error)
-		go func() {
-			_, err := l.Acquire(greedy)
-			waiting <- err
-		}()
-		synctest.Wait()
-		if _, err := l.Acquire(fairness.WithUser(t.Context(), fairness.UserNamed("modest"))); err != nil {
-			t.Error("another user:", err)
-		}
-		refused, ok := errors.AsType[*status.Error](<-waiting)
-		if !ok || refused.Code != http.StatusTooManyRequests || !strings.Contains(refused.Message, "--max-past-reads-per-user") || l.Rejected() != 1 {
-			t.Errorf("beyond the bound: %v, %d rejected", refused, l.Rejected())
-		}
-		releases[0]()
-		if _, err := l.Acquire(greedy); err != nil {
-			t.Error("a slot that became free:", err)
-		}
-	})
+			waiting := make(chan error)
+			go func() {
+				_, err := l.Acquire(greedy)
+				waiting <- err
+			}()
+			synctest.Wait()
+			if _, err := l.Acquire(fairness.WithUser(t.Context(), fairness.UserNamed("modest"))); (err != nil) != (tt.slots == 1) {
+				t.Error("another user:", err)
+			}
+			refused, ok := errors.AsType[*status.Error](<-waiting)
+			if !ok || refused.Code != http.StatusTooManyRequests || !strings.Contains(refused.Message, "--max-past-reads-per-user") || l.Rejected() == 0 {
+				t.Errorf("beyond the bound: %v, %d rejected", refused, l.Rejected())
+			}
+			go func() {
+				time.Sleep(time.Second)
+				releases[0]()
+			}()
+			if _, err := l.Acquire(greedy); err != nil {
+				t.Error("a slot that becomes free:", err)
+			}
+		})
+	}
 }
