@@ -8,13 +8,16 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/internal/fairness"
 	"github.com/watchkeeper/watchkeeper/internal/request"
 )
 
@@ -280,6 +283,40 @@ func TestUnproven(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestUnprovenPerUser: a user with many such watches leaves some to others.
+func TestUnprovenPerUser(t *testing.T) {
+	inBubble(t, func(t *testing.T, f *fakeAPI, g *Gateway, _ *http.Client) {
+		podsOf(t, g)
+		g.unproven = newUnproven(true)
+		f.mu.Lock()
+		f.staleRV, f.lasting = 50, true
+		f.mu.Unlock()
+		var wg sync.WaitGroup
+		codes := map[string]*[600]atomic.Int32{"greedy": {}, "modest": {}}
+		watch := func(user string) {
+			wg.Go(func() {
+				ctx := fairness.WithUser(t.Context(), fairness.UserNamed(user))
+				w := httptest.NewRecorder()
+				g.ServeHTTP(w, httptest.NewRequestWithContext(ctx, http.MethodGet, "http://localhost/api/v1/pods?watch=1", nil))
+				codes[user][w.Code].Add(1)
+			})
+		}
+		for range 3 * maxUnproven {
+			watch("greedy")
+		}
+		synctest.Wait()
+		time.Sleep(20 * time.Second) // they do not wait for a proof any more
+		watch("modest")
+		wg.Wait()
+		if ok, refused := codes["greedy"][200].Load(), codes["greedy"][429].Load(); ok != maxUnprovenPerUser || refused != 3*maxUnproven-ok {
+			t.Errorf("the greedy user: %d answers, %d refusals", ok, refused)
+		}
+		if codes["modest"][200].Load() != 1 {
+			t.Error("the other user's watch is refused")
+		}
+	})
 }
 
 // TestListOfOtherHistory: while the upstream may have another history, a watch is not served

@@ -127,7 +127,7 @@ type Gateway struct {
 	mounts      []mount
 	apiPrefix   string
 	tracker     *httpstream.Tracker
-	unproven    chan struct{} // has a value for each watch of passUnproven
+	unproven    *fairness.Queue // of the watches of passUnproven, by user
 }
 
 // New returns a gateway. It starts nothing: see [Gateway.Run].
@@ -145,7 +145,7 @@ func New(opts Options) (*Gateway, error) {
 		reads:     h,
 		apiPrefix: dirPath(cmp.Or(opts.APIPrefix, "/")),
 		tracker:   h.tracker,
-		unproven:  make(chan struct{}, maxUnproven),
+		unproven:  newUnproven(opts.Shared != nil),
 	}
 	var err error
 	if opts.Shared != nil {

@@ -11,13 +11,13 @@ import (
 	"path"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/watchkeeper/watchkeeper/informer/kube"
 	"github.com/watchkeeper/watchkeeper/internal/access"
+	"github.com/watchkeeper/watchkeeper/internal/fairness"
 	"github.com/watchkeeper/watchkeeper/internal/request"
 	"github.com/watchkeeper/watchkeeper/internal/selfreview"
 	"github.com/watchkeeper/watchkeeper/internal/status"
@@ -247,14 +247,22 @@ func (g *Gateway) answerRead(rec *responseRecorder, r, asked *http.Request, serv
 	}
 }
 
+// newUnproven returns the bound of [Gateway.passUnproven]. With users, none gets all of it.
+func newUnproven(users bool) *fairness.Queue {
+	if users {
+		return fairness.NewQueue(fairness.QueueOptions{Slots: maxUnproven, PerKey: maxUnprovenPerUser})
+	}
+	return fairness.NewQueue(fairness.QueueOptions{Slots: maxUnproven})
+}
+
 // passUnproven passes through a watch for which there is no proof of freshness, unless
 // there are many.
 func (g *Gateway) passUnproven(rec *responseRecorder, r *http.Request) {
-	select {
-	case g.unproven <- struct{}{}:
-	default:
+	user, _ := fairness.UserOf(r.Context())
+	slot, err := g.unproven.Acquire(r.Context(), user.Name)
+	if err != nil {
 		status.Write(rec, r, status.TooMany(fmt.Sprintf(
-			"the API server does not confirm in time what is newest, and has %d watches that wait for that: try again", maxUnproven), unprovenRetry))
+			"the API server does not confirm in time what is newest, and has %d watches that wait for that: try again", g.unproven.InUse()), unprovenRetry))
 		return
 	}
 	seconds := int64(unprovenWatch)
@@ -262,9 +270,8 @@ func (g *Gateway) passUnproven(rec *responseRecorder, r *http.Request) {
 		seconds = unprovenList
 	}
 	// The upstream's watch ends then, even if a client that reads nothing keeps this one.
-	release := sync.OnceFunc(func() { <-g.unproven })
-	defer release()
-	defer time.AfterFunc(time.Duration(seconds)*time.Second, release).Stop()
+	defer slot.Release()
+	defer time.AfterFunc(time.Duration(seconds)*time.Second, slot.Release).Stop()
 	g.passShort(rec, r, seconds)
 }
 

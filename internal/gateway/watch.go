@@ -38,6 +38,8 @@ const (
 	// maxUnproven is how many of these are passed through at a time. There is no proof
 	// when the API server is overloaded: it must not get all watches then.
 	maxUnproven = 16
+	// maxUnprovenPerUser is how many of them one user of shared mode may have.
+	maxUnprovenPerUser = maxUnproven / 4
 	// unprovenRetry is after how many seconds the others may ask again, when another
 	// proof may be tried.
 	unprovenRetry = 5
