@@ -61,6 +61,9 @@ type Handler struct {
 	Lookup func(context.Context, kube.Resource, time.Time) (metav1.APIResource, error)
 	// Filter returns why a path of the Kubernetes API may not be read, nil if it may.
 	Filter func(*http.Request) *metav1.Status
+	// Begin begins a request, which asks about many namespaces, and ends it with end. The
+	// error is that of a user with too many; nil bounds nothing.
+	Begin func(context.Context) (end func(), err error)
 	// MaxNamespaces bounds the namespaces that one request asks about. Zero means 1,000.
 	MaxNamespaces int
 }
@@ -153,6 +156,13 @@ func (h *Handler) answer(r *http.Request) (*api.Access, error) {
 	q, err := parse(r)
 	if err != nil {
 		return nil, err
+	}
+	if h.Begin != nil {
+		end, err := h.Begin(r.Context())
+		if err != nil {
+			return nil, err
+		}
+		defer end()
 	}
 	// The caller first: without credentials that are accepted, it is told nothing else.
 	all, err := h.allowed(r, q, "")

@@ -214,3 +214,26 @@ func TestCallerLeaves(t *testing.T) {
 		}
 	})
 }
+
+// TestBound: a user with too many requests gets the refusal, before anything is asked, and
+// each request ends what it has begun.
+func TestBound(t *testing.T) {
+	v := &rules{allows: []string{"list pods.v1 a"}}
+	h := handler(v, "a", "b")
+	open := 0
+	h.Begin = func(context.Context) (func(), error) {
+		if open++; open > 1 {
+			return nil, &status.Error{Status: status.TooMany("too many", 1)}
+		}
+		return func() { open-- }, nil
+	}
+	for _, query := range []string{"resource=pods", "resource=none", "resource=pods"} {
+		if code, _ := ask(t, h, query); code == http.StatusTooManyRequests || open != 0 {
+			t.Errorf("%s: %d, %d open", query, code, open)
+		}
+	}
+	open, v.asked = 1, nil
+	if code, message := ask(t, h, "resource=pods"); code != http.StatusTooManyRequests || message != "too many" || v.asked != nil {
+		t.Errorf("beyond the bound: %d %q, asked %q", code, message, v.asked)
+	}
+}

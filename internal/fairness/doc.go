@@ -15,7 +15,8 @@
 //     There are few turns, which users get one after the other, however many lists each of
 //     them asks for. No turn is held while a client is written to.
 //   - lists in flight, from their begin until the client has read them; further ones wait for
-//     a while. The initial events of a watch count as a list; they are encoded without a
+//     a while. A question in which namespaces the user may read counts as one: it is about
+//     each of them. The initial events of a watch count as a list; they are encoded without a
 //     turn, as the client reads them.
 //   - streams: watches, each one of a multiwatch too, and other requests that last until
 //     their client ends them.

@@ -77,7 +77,8 @@ func (g *Gateway) newAccessAPI() *accessapi.Handler {
 	if g.shared != nil {
 		reviewer = sharedReviewer{g.shared}
 	}
-	return &accessapi.Handler{Reviewer: reviewer, Namespaces: h.namespaces, Lookup: h.discovery.Lookup, Filter: g.checkAPI}
+	// It costs as much as a list.
+	return &accessapi.Handler{Reviewer: reviewer, Namespaces: h.namespaces, Lookup: h.discovery.Lookup, Filter: g.checkAPI, Begin: h.users.List}
 }
 
 // A sharedReviewer is the reviewer of shared mode.
