@@ -81,6 +81,9 @@ func TestRedact(t *testing.T) {
 		"fieldSelector=token%3Dx":  "fieldSelector=token%3Dx",
 		"access%5Ftoken=x":         "access%5Ftoken=REDACTED",
 		"Authorization=Bearer%20x": "Authorization=REDACTED",
+		"watch=/a%3Fb%26token%3Dx": "watch=%2Fa%3Fb%26token%3DREDACTED",
+		"watch=/a?token=x&b":       "watch=%2Fa%3Ftoken%3DREDACTED&b",
+		"watch=/a?b=%zz;c=/a?b=c":  "watch=/a?b=%zz;c=/a?b=c",
 	} {
 		if got := redact(query); got != want {
 			t.Errorf("%q becomes %q, want %q", query, got, want)

@@ -151,7 +151,8 @@ func TestNoTokens(t *testing.T) {
 			rg := newRig(t, o, ok)
 			uris := []string{
 				"/x?access_token=$", "/x?a=b&token=$&c=d", "/x?a;Authorization=$;b", "/x?%74oken=$", "/x?ACCESS_TOKEN=$&token=$",
-				"/x?token=$%26x", "/x?id_token=$=$", "/api/v1/namespaces/a/services/s/proxy/login?token=$",
+				"/x?token=$%26x", "/x?id_token=$=$",
+				"/watchkeeper/v1/multiwatch?watch=%2Fapi%2Fv1%2Fpods%3Fwatch%3D1%26access_token%3D$&watch=/x?e=f;token=$;g", "/api/v1/namespaces/a/services/s/proxy/login?token=$",
 			}
 			for _, uri := range uris {
 				uri = strings.ReplaceAll(uri, "$", secret)

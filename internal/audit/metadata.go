@@ -90,9 +90,12 @@ func recorded(r *http.Request) *http.Request {
 	return &http.Request{Method: r.Method, URL: &u, Header: header, RemoteAddr: r.RemoteAddr}
 }
 
-// redact replaces the values of parameters that are tokens. It leaves the rest of a query
-// as it was.
-func redact(query string) string {
+// redact replaces the values of parameters that are tokens, also in the query of a URL that
+// is the value of a parameter, as in a multiwatch. It leaves the rest of a query as it was.
+func redact(query string) string { return redactValues(query, true) }
+
+// redactValues is redact, in URLs only if nested is set: a client could nest any number.
+func redactValues(query string, nested bool) string {
 	var b strings.Builder
 	for rest := query; rest != ""; {
 		pair := rest
@@ -101,16 +104,31 @@ func redact(query string) string {
 		}
 		rest = rest[len(pair):]
 		name, value, ok := strings.Cut(pair, "=")
-		if !ok || !isToken(name) {
-			b.WriteString(pair)
-			continue
-		}
-		b.WriteString(name + "=" + redacted)
+		end := ""
 		if n := len(value); n > 0 && strings.Contains("&;", value[n-1:]) {
-			b.WriteString(value[n-1:])
+			value, end = value[:n-1], value[n-1:]
+		}
+		if ok && isToken(name) {
+			b.WriteString(name + "=" + redacted + end)
+		} else if url, ok := redactURL(value); ok && nested {
+			b.WriteString(name + "=" + url + end)
+		} else {
+			b.WriteString(pair)
 		}
 	}
 	return b.String()
+}
+
+// redactURL redacts the query of a URL that is the value of a parameter. It returns false if
+// there is nothing to redact.
+func redactURL(value string) (string, bool) {
+	plain, err := url.QueryUnescape(value)
+	at, query, ok := strings.Cut(plain, "?")
+	if err != nil || !ok {
+		return "", false
+	}
+	clean := redactValues(query, false)
+	return url.QueryEscape(at + "?" + clean), clean != query
 }
 
 func isToken(name string) bool {

@@ -62,7 +62,8 @@ func (g *Gateway) beginAudit(rec *responseRecorder, r *http.Request, caller *acc
 	if g.audit == nil {
 		return r
 	}
-	e, err := g.audit.Begin(r, g.audited(r, caller), isBelow(r.URL.Path, multiwatchPath))
+	// A multiwatch may also be below --api-prefix.
+	e, err := g.audit.Begin(r, g.audited(r, caller), strings.HasSuffix(r.URL.Path, multiwatchPath))
 	if err != nil {
 		status.Write(rec, r, status.Internal("the request cannot be recorded in the audit log: "+err.Error()))
 		return nil

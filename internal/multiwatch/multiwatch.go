@@ -137,13 +137,13 @@ func watchRequests(r *http.Request) ([]*http.Request, error) {
 	for i, text := range watches {
 		u, err := url.ParseRequestURI(text)
 		if err != nil || u.Host != "" || u.Scheme != "" || !strings.HasPrefix(u.Path, "/") {
-			return nil, fmt.Errorf("watch %d is %q: it has to be a path with its query, such as /api/v1/pods?watch=1", i, text)
+			return nil, fmt.Errorf("watch %d has to be a path with its query, such as /api/v1/pods?watch=1", i)
 		}
 		inner := r.Clone(r.Context())
 		inner.URL, inner.RequestURI = u, u.RequestURI()
 		inner.Header.Del("Accept-Encoding")
 		if !request.IsWatch(inner) {
-			return nil, fmt.Errorf("watch %d, %q, is not a watch of a resource: watch=1 is missing, or the path is not that of a resource", i, text)
+			return nil, fmt.Errorf("watch %d, of %q, is not a watch of a resource: watch=1 is missing, or the path is not that of a resource", i, u.Path)
 		}
 		requests = append(requests, inner)
 	}
