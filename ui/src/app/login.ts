@@ -45,6 +45,9 @@ async function whoAmI(token: string): Promise<Answer> {
   return { code: response.status, message: '', user: info?.username ? { username: info.username, groups: info.groups ?? [] } : null };
 }
 
+/** The gateway or the API server could not check the credentials now: 429 is of those that are checked for others. */
+const unchecked = (code: number): boolean => code === 429 || code >= 500;
+
 /** Learns who the reader is. */
 export async function learnUser(): Promise<void> {
   const token = bearer();
@@ -70,7 +73,7 @@ export async function login(pasted: string): Promise<string> {
   }
   const why = answer.message && answer.message !== 'Unauthorized' ? ` (${answer.message})` : '';
   if (answer.code === 401) return `The API server does not accept this token${why}. Is it complete, not expired, and of this cluster?`;
-  if (answer.code >= 500) return `The token could not be checked${why}. Try again.`;
+  if (unchecked(answer.code)) return `The token could not be checked${why}. Try again.`;
   // Other answers come from API servers that cannot say who the reader is.
   useToken(token);
   batch(() => {
@@ -107,8 +110,8 @@ async function check(): Promise<void> {
   let answered = false;
   try {
     const { code } = await whoAmI(token);
-    answered = true;
-    if (token === bearer() && code >= 300 && code < 500) {
+    answered = !unchecked(code);
+    if (token === bearer() && answered && code >= 300) {
       at = status.peek();
       asked.value = token ? 'expired' : 'needed';
     }
