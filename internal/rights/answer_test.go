@@ -27,6 +27,8 @@ type answer struct {
 	names   []string // of the objects, for a LIST or GET in JSON
 	// watches are the codes of the watches of a multiwatch.
 	watches []int
+	// granted are the namespaces of an answer to whereTo, "" for all.
+	granted []string
 	body    []byte
 }
 
@@ -34,6 +36,8 @@ func (a answer) String() string {
 	switch {
 	case a.code >= 400:
 		return fmt.Sprintf("%d %q", a.code, a.message)
+	case a.granted != nil:
+		return fmt.Sprintf("%d, in %q", a.code, a.granted)
 	case a.watches != nil:
 		return fmt.Sprintf("%d, its watches %v", a.code, a.watches)
 	}
@@ -80,6 +84,8 @@ func (i *identity) send(ctx context.Context, s server, q *request) (answer, erro
 		a.message = message(a.body)
 	} else if q.watches != nil {
 		a.watches, err = codes(a.body, len(q.watches))
+	} else if q.form == whereTo {
+		a.granted, err = granted(a.body, q.namespaces)
 	} else if q.method == http.MethodGet {
 		a.names = names(a.body)
 	}
@@ -106,6 +112,21 @@ func codes(body []byte, count int) ([]int, error) {
 		}
 	}
 	return found, nil
+}
+
+// granted returns where an answer says that the caller may, of some namespaces; "" is all.
+func granted(body []byte, of []string) ([]string, error) {
+	var said struct {
+		All        bool
+		Namespaces []string
+	}
+	if err := json.Unmarshal(body, &said); err != nil {
+		return nil, fmt.Errorf("%w: %q", err, body)
+	}
+	if said.All {
+		return append(said.Namespaces, ""), nil
+	}
+	return slices.DeleteFunc(said.Namespaces, func(name string) bool { return !slices.Contains(of, name) }), nil
 }
 
 // message returns that of a Status in any encoding, or the text itself.

@@ -16,9 +16,9 @@
 // answers (judge_test.go). Writes are dry runs, and the round ends with a check that the
 // objects are unchanged.
 //
-// The past, projections, the history and multiwatches have no answer of the API server.
-// What the gateway has to answer to them is computed from SubjectAccessReviews (oracle_test.go), whose
-// attributes come from the generator and not from parsing the path.
+// The past, projections, the history, multiwatches and the access API have no answer of the
+// API server. What the gateway has to answer to them is computed from SubjectAccessReviews
+// (oracle_test.go), whose attributes come from the generator and not from parsing the path.
 //
 // The test itself is tested in two ways: the API server compared with itself has no
 // mismatch, and each of several wrong gateways has (wrong_test.go).

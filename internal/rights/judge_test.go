@@ -23,12 +23,13 @@ type trial struct {
 	// allowed is what reviews say about an extension, watched about those of a multiwatch.
 	allowed bool
 	watched []bool
+	granted []string
 }
 
 func (t *trial) String() string {
 	text := fmt.Sprintf("case %d: %s (%s, %s):\n  %s\n  the gateway: %s\n", t.number, t.identity.name, t.identity.kind, t.form, t.request, t.gateway)
 	if t.form != now {
-		return text + fmt.Sprintf("  allowed by reviews: %v %v", t.allowed, t.watched)
+		return text + fmt.Sprintf("  allowed by reviews: %v %v %q", t.allowed, t.watched, t.granted)
 	}
 	return text + fmt.Sprintf("  the API server: %s", t.direct)
 }
@@ -109,6 +110,11 @@ func (t *trial) judgeExtension() string {
 		return t.wantCode(http.StatusForbidden)
 	case t.form == multiwatch:
 		return t.judgeWatches()
+	case t.form == whereTo:
+		if t.gateway.code == http.StatusOK && !slices.Equal(t.gateway.granted, t.granted) {
+			return "other namespaces than reviews say"
+		}
+		return t.wantCode(http.StatusOK)
 	case !t.allowed:
 		return t.wantCode(http.StatusForbidden)
 	case t.verb == "get" && t.gateway.code == http.StatusNotFound:
@@ -143,6 +149,7 @@ func TestJudge(t *testing.T) {
 	get := &request{method: http.MethodGet, form: past, verb: "get"}
 	fields := &request{method: http.MethodGet, form: projection, verb: "list"}
 	both := &request{method: http.MethodGet, form: multiwatch, verb: "watch"}
+	where := &request{method: http.MethodGet, form: whereTo, verb: "list"}
 	reply := func(code int, message string, names ...string) answer {
 		return answer{code: code, message: message, names: names}
 	}
@@ -184,8 +191,13 @@ func TestJudge(t *testing.T) {
 		{"a multiwatch", tokenCaller, both, answer{}, answer{code: 200, watches: []int{200, 403}}, true, true},
 		{"a multiwatch with one decision for both", tokenCaller, both, answer{}, answer{code: 200, watches: []int{200, 200}}, true, false},
 		{"a multiwatch that is refused", certCaller, both, answer{}, answer{code: 200, watches: []int{403, 403}}, true, false},
+		{"the namespaces", tokenCaller, where, answer{}, answer{code: 200, granted: []string{"a"}}, true, true},
+		{"a namespace too many", tokenCaller, where, answer{}, answer{code: 200, granted: []string{"a", "b"}}, true, false},
+		{"all namespaces", certCaller, where, answer{}, answer{code: 200, granted: []string{""}}, true, false},
+		{"no namespace", certCaller, where, answer{}, answer{code: 200, granted: []string{}}, true, false},
+		{"no answer about namespaces", tokenCaller, where, answer{}, reply(403, ""), true, false},
 	} {
-		trial := &trial{identity: &identity{kind: tt.kind}, request: tt.request, direct: tt.direct, gateway: tt.gateway, allowed: tt.allowed, watched: []bool{true, false}}
+		trial := &trial{identity: &identity{kind: tt.kind}, request: tt.request, direct: tt.direct, gateway: tt.gateway, allowed: tt.allowed, watched: []bool{true, false}, granted: []string{"a"}}
 		if wrong := trial.judge(); (wrong == "") != tt.ok {
 			t.Errorf("%s: %q", tt.name, wrong)
 		}

@@ -5,6 +5,7 @@ package rights
 
 import (
 	"context"
+	"slices"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -27,6 +28,25 @@ func mayExtend(ctx context.Context, api kubernetes.Interface, user *authenticati
 		return allowed, err
 	}
 	return review(ctx, api, user, authorizationv1.SubjectAccessReviewSpec{NonResourceAttributes: &authorizationv1.NonResourceAttributes{Verb: "get", Path: path}})
+}
+
+// mayWhere returns in which namespaces of q a user may have what it asks; "" is in all.
+func mayWhere(ctx context.Context, api kubernetes.Interface, user *authenticationv1.UserInfo, q *request) ([]string, error) {
+	where := []string{}
+	for _, namespace := range append([]string{""}, q.namespaces...) {
+		one := *q
+		one.namespace = namespace
+		switch may, err := mayExtend(ctx, api, user, &one); {
+		case err != nil:
+			return nil, err
+		case may && namespace == "":
+			return []string{""}, nil
+		case may:
+			where = append(where, namespace)
+		}
+	}
+	slices.Sort(where)
+	return where, nil
 }
 
 func review(ctx context.Context, api kubernetes.Interface, user *authenticationv1.UserInfo, spec authorizationv1.SubjectAccessReviewSpec) (bool, error) {

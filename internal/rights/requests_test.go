@@ -21,6 +21,7 @@ const (
 	projection form = "projection"
 	history    form = "history"
 	multiwatch form = "multiwatch"
+	whereTo    form = "access" // in which namespaces the caller may do it
 )
 
 // A request is one that is sent to both servers.
@@ -39,6 +40,8 @@ type request struct {
 	verb, group, resource, sub, namespace, name string
 	// watches are those of a multiwatch, of which each asks something else.
 	watches []*request
+	// namespaces are those of which an answer to whereTo is judged.
+	namespaces []string
 }
 
 func (q *request) String() string {
@@ -126,11 +129,11 @@ func (w *world) extend(r *rand.Rand, q *request, of resource) {
 	q.accept = oneOf(r, jsonType, "")
 	switch q.verb {
 	case "get":
-		q.form = oneOf(r, past, past, history)
+		q.form = oneOf(r, past, past, history, whereTo)
 	case "list":
-		q.form = oneOf(r, past, projection, history)
+		q.form = oneOf(r, past, past, projection, projection, history, history, whereTo)
 	default:
-		q.form = oneOf(r, past, projection, multiwatch)
+		q.form = oneOf(r, past, past, projection, projection, multiwatch, multiwatch, whereTo)
 	}
 	switch q.form {
 	case past:
@@ -144,6 +147,12 @@ func (w *world) extend(r *rand.Rand, q *request, of resource) {
 		w.historyOf(r, q, of)
 	case multiwatch:
 		w.multiwatch(r, q)
+	case whereTo:
+		q.stream, q.namespace, q.name = false, "", ""
+		q.path, q.query = "/watchkeeper/v1/access", "resource="+strings.TrimSuffix(of.plural+"."+of.group, ".")+"&verb="+q.verb
+		if !of.cluster {
+			q.namespaces = w.namespaces
+		}
 	}
 }
 

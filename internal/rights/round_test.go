@@ -112,6 +112,9 @@ func (t *trial) run(ctx context.Context, gateway server) (err error) {
 			}
 		}
 		t.allowed = slices.Contains(t.watched, true)
+	case whereTo:
+		t.granted, err = mayWhere(ctx, api, t.identity.user, t.request)
+		t.allowed = len(t.granted) > 0
 	default:
 		t.allowed, err = mayExtend(ctx, api, t.identity.user, t.request)
 	}
