@@ -183,6 +183,7 @@ func (a *attack) extensions(t *testing.T) {
 		{path: "/watchkeeper/v1/access?resource=secrets", cert: "erin", want: 200, has: `"namespaces":[]`},
 		{path: "/watchkeeper/v1/access?resource=secrets", lines: impersonating, want: 403},
 		{path: "/watchkeeper/v1/access?resource=secrets", want: 401},
+		{path: "/watchkeeper/v1/access?resource=x&version=v1/namespaces/<other>/secrets%3Flimit=1", lines: alice, want: 400},
 		{path: "/watchkeeper/v1/openapi.json", want: 401},
 		{path: "/api/v1/configmaps?access_token=<bob>", want: 401},
 		{path: "/api/v1/namespaces/<mine>/configmaps", lines: append([]string{"Origin: https://evil.example"}, alice...), want: 403},

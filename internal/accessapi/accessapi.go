@@ -16,6 +16,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -143,6 +144,12 @@ func parse(r *http.Request) (q question, err error) {
 		return q, refuseBad("resource is %q: it has to be the plural of a resource, such as pods or deployments.apps", query.Get("resource"))
 	}
 	q.resource = kube.Resource{Group: group, Version: cmp.Or(version, "v1"), Name: name}
+	// The gateway's identity reads the discovery of the group and version: more than names
+	// would make it read another path.
+	path := q.resource.Path()
+	if target, ok := request.ParsePath(path); !ok || target.Resource != q.resource || (&url.URL{Path: path}).EscapedPath() != path {
+		return q, refuseBad("resource, group and version are %q, %q and %q: they have to be names", name, group, q.resource.Version)
+	}
 	return q, nil
 }
 

@@ -134,18 +134,25 @@ func TestAnswers(t *testing.T) {
 
 func TestRefusals(t *testing.T) {
 	for query, want := range map[string]string{
-		"":                             "400 resource is",
-		"resource=pods/log":            "400 resource is",
-		"resource=Pods":                "400 resource is",
-		"resource=pods&verb=delete":    "400 verb is",
-		"resource=pods&namespace=a":    `400 there is no parameter "namespace": the parameters are resource, verb, group, version`,
-		"resource=pods&resource=x":     "400 resource is given 2 times",
-		"resource=%zz":                 "400 the query cannot be read",
-		"resource=a.apps&group=x":      `400 resource has the group "apps", and group is "x"`,
-		"resource=a.v1&version=v2":     `400 resource has the version "v1", and version is "v2"`,
-		"resource=none":                "404 there is no resource none.v1",
-		"resource=widgets.example.org": "404 there is no resource widgets.v1.example.org that can be listed and watched: give its plural, and version=",
-		"resource=silent":              "503 cannot tell whether silent have namespaces",
+		"":                          "400 resource is",
+		"resource=pods/log":         "400 resource is",
+		"resource=Pods":             "400 resource is",
+		"resource=pods&verb=delete": "400 verb is",
+		"resource=pods&namespace=a": `400 there is no parameter "namespace": the parameters are resource, verb, group, version`,
+		"resource=pods&resource=x":  "400 resource is given 2 times",
+		"resource=%zz":              "400 the query cannot be read",
+		"resource=a.apps&group=x":   `400 resource has the group "apps", and group is "x"`,
+		"resource=a.v1&version=v2":  `400 resource has the version "v1", and version is "v2"`,
+		"resource=x&version=v1/namespaces/a/pods/b/log": "400 resource, group and version are",
+		"resource=x&version=v1/pods%3Fwatch=1":          "400 resource, group and version are",
+		"resource=x&version=v1%23":                      "400 resource, group and version are",
+		"resource=x&group=../api&version=v1":            "400 resource, group and version are",
+		"resource=x&group=..&version=..":                "400 resource, group and version are",
+		"resource=x.apps/v1/deployments":                "400 resource, group and version are",
+		"resource=x%3F":                                 "400 resource, group and version are",
+		"resource=none":                                 "404 there is no resource none.v1",
+		"resource=widgets.example.org":                  "404 there is no resource widgets.v1.example.org that can be listed and watched: give its plural, and version=",
+		"resource=silent":                               "503 cannot tell whether silent have namespaces",
 	} {
 		if code, message := ask(t, handler(&rules{}, "a"), query); !strings.HasPrefix(fmt.Sprintf("%d %s", code, message), want) {
 			t.Errorf("%s: %d %s, want %s", query, code, message, want)
