@@ -55,6 +55,8 @@ func (a *attack) identities(t *testing.T) {
 		{name: "folded", lines: []string{"Authorization: Bearer", "\t<alice>"}},
 		{name: "nothing", want: nobody},
 		{name: "subprotocol", lines: []string{"Connection: x-upgrade", "Upgrade: websocket", "Sec-WebSocket-Protocol: base64url.bearer.authorization.k8s.io.<alice64>, base64.binary.k8s.io"}},
+		{name: "hop-by-hop subprotocol", lines: []string{"Connection: Upgrade, Sec-WebSocket-Protocol", "Upgrade: websocket", "Sec-WebSocket-Protocol: base64url.bearer.authorization.k8s.io.<alice64>, base64.binary.k8s.io"}},
+		{name: "subprotocol and basic", lines: []string{"Authorization: Basic YTpi", "Connection: x-upgrade", "Upgrade: websocket", "Sec-WebSocket-Protocol: base64url.bearer.authorization.k8s.io.<alice64>, base64.binary.k8s.io"}},
 		{name: "hop-by-hop token", lines: []string{alice, "Connection: Authorization"}},
 		{name: "impersonation", lines: []string{alice, "Impersonate-User: attack-admin"}},
 		{name: "hop-by-hop impersonation", lines: []string{alice, "Impersonate-User: attack-admin", "Connection: Impersonate-User"}},

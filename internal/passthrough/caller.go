@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/transport"
@@ -72,10 +73,11 @@ func (p *Handler) identifyCaller(in *http.Request, out http.Header) {
 		none := maps.Clone(request.WithoutCredentials(&http.Request{Header: out}).Header) // which may be out itself
 		clear(out)
 		maps.Copy(out, none)
-	case token != nil:
+	case len(token) > 0 && strings.Contains(token[0], caller.Token):
 		out["Authorization"] = token[:1] // the one that was authenticated
-	case !request.IsUpgrade(in):
-		// The token was the subprotocol of a WebSocket that is none for the API server.
+	case !request.IsUpgrade(in) || !request.BringsTokenProtocol(out):
+		// The token was the subprotocol of a WebSocket. To the API server it is none: the
+		// request is not for a WebSocket, or Connection names the subprotocols.
 		out.Set("Authorization", "Bearer "+caller.Token)
 	}
 }

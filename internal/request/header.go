@@ -82,8 +82,12 @@ const (
 // BringsToken reports whether the caller authenticates with a token, in a header or,
 // as browsers do, in the subprotocol of a WebSocket.
 func BringsToken(h http.Header) bool {
-	return h.Get("Authorization") != "" ||
-		strings.Contains(strings.Join(h[protocols], ","), tokenProtocol)
+	return h.Get("Authorization") != "" || BringsTokenProtocol(h)
+}
+
+// BringsTokenProtocol reports whether a subprotocol of a WebSocket is a token.
+func BringsTokenProtocol(h http.Header) bool {
+	return strings.Contains(strings.Join(h[protocols], ","), tokenProtocol)
 }
 
 // IsSafe reports whether a method may be repeated: it changes nothing.
