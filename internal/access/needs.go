@@ -37,6 +37,10 @@ var needs = []need{
 		authorizationv1.ResourceAttributes{Verb: "watch", Group: rbacv1.GroupName, Version: "v1", Resource: "rolebindings"},
 		"a right that is taken away ends open watches within 75 seconds instead of at once: let the gateway list and watch roles, rolebindings, clusterroles, clusterrolebindings and serviceaccounts",
 	},
+	{
+		authorizationv1.ResourceAttributes{Verb: "get", Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"},
+		"custom resources are not served from the cache: let the gateway get customresourcedefinitions",
+	},
 }
 
 // checkNeeds logs which of its rights the gateway does not have, once the API server has

@@ -42,6 +42,9 @@ type Past struct {
 	background *upstream.Background
 	// Shared decides for callers in shared mode; nil in local mode.
 	Shared *Shared
+	// Server returns why the API server's decisions do not tell what callers may see of a
+	// resource in shared mode, nil if they do.
+	Server func(context.Context, kube.Resource) *metav1.Status
 
 	mu    sync.Mutex // guards known
 	known map[kube.Resource]*Own
@@ -82,6 +85,9 @@ func (p *Past) Refusal(r *http.Request, t request.Target, verb request.Verb) *me
 		return status.Forbidden(fmt.Sprintf("%s were recorded before, and are not shown while watchkeeper runs without --record-secrets", name))
 	}
 	if c := CallerOf(r.Context()); c != nil {
+		if refusal := p.Server(r.Context(), t.Resource); refusal != nil {
+			return refusal
+		}
 		// Of a read below /at, the selectors count.
 		a, err := AttributesOf(r, c.User)
 		if err != nil || !Agrees(a, t) {

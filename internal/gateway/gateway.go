@@ -154,7 +154,7 @@ func New(opts Options) (*Gateway, error) {
 		}
 		h.shared, g.audit = g.shared, opts.Audit
 		if h.access != nil {
-			h.access.Shared = g.shared
+			h.access.Shared, h.access.Server = g.shared, h.checkServer
 		}
 		g.users = fairness.NewUsers(opts.Limits)
 		if h.users = g.users; h.past != nil {

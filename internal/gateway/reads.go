@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -192,6 +193,14 @@ func (h *reads) serveNow(w *responseRecorder, r *http.Request, read *request.Rea
 	}
 	if read.Speed > 0 && read.RV == 0 {
 		return &decline{status: status.BadRequest("speed: a replay begins with a resourceVersion, or at a moment, as in /at/10m" + r.URL.Path)}
+	}
+	if h.shared != nil && !read.Resource.BuiltIn() {
+		if _, err := h.discovery.Lookup(r.Context(), read.Resource, time.Time{}); err != nil {
+			return errDeclined
+		}
+		if refusal := h.checkServer(r.Context(), read.Resource); refusal != nil {
+			return &decline{status: refusal}
+		}
 	}
 	res := h.cache.Acquire(r.Context(), read.Resource)
 	if res == nil {

@@ -6,6 +6,7 @@ package gateway
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 
+	"github.com/watchkeeper/watchkeeper/informer/kube"
 	"github.com/watchkeeper/watchkeeper/internal/access"
 	"github.com/watchkeeper/watchkeeper/internal/audit"
 	"github.com/watchkeeper/watchkeeper/internal/fairness"
@@ -253,6 +255,28 @@ func (h *reads) requirePast(ctx context.Context, path string) *metav1.Status {
 		return nil
 	}
 	return h.shared.Require(ctx, caller, access.PathAttributes(caller.User, path))
+}
+
+// checkServer returns why the API server's decisions do not tell what a caller may see of a
+// resource, nil if they do. An aggregated API server may show each caller other objects of
+// the same list, such as only their own, which no review tells. What is neither built in nor
+// defined by a CustomResourceDefinition may be its.
+func (h *reads) checkServer(ctx context.Context, id kube.Resource) *metav1.Status {
+	if h.shared == nil || id.BuiltIn() {
+		return nil
+	}
+	definitions := h.pastForms.of(h, id, nil).definitions
+	if res := h.cache.Watched(id); res != nil {
+		definitions = res.Definitions
+	}
+	switch _, err := definitions.Get(ctx, 0); {
+	case err == nil:
+		return nil
+	case errors.Is(err, upstream.ErrUndefined):
+		return status.Forbidden(fmt.Sprintf("%s may be those of an aggregated API server, which decides itself who sees which: only it can answer "+
+			"(or the gateway may not get their CustomResourceDefinition)", id.GroupResource()))
+	}
+	return status.Unavailable(fmt.Sprintf("the API server does not say whether %s have a CustomResourceDefinition: try again", id.GroupResource()), true)
 }
 
 // pastPath is the nonResourceURL that callers need to read the past.
