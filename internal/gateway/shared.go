@@ -45,9 +45,13 @@ func (g *Gateway) authenticate(rec *responseRecorder, r *http.Request) *http.Req
 			e, _ := g.audit.Unauthenticated(r, g.audited(r, nil))
 			rec.auditBy(e, r)
 		}
-		// Unlike the API server, the connection stays open over HTTP/2: a browser has one for
-		// all requests of the page, and those in flight would be lost, before and after a
-		// login. What a request without credentials costs is bounded in package access.
+		// As in the API server, the client has to connect again: a certificate is part of a
+		// connection, and this one may be from before the cluster's CAs were known, so that
+		// the client was asked for none. But a browser has one connection for all requests of
+		// the page, and those in flight would be lost, before and after a login.
+		if errors.Is(err, access.ErrUnauthenticated) && r.Header.Get("Sec-Fetch-Site") == "" {
+			rec.Header().Set("Connection", "close")
+		}
 		status.Write(rec, r, access.Refused(err))
 		return nil
 	}

@@ -1,0 +1,117 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway_test
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptrace"
+	"sync"
+	"testing"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	"k8s.io/client-go/kubernetes/scheme"
+
+	"github.com/watchkeeper/watchkeeper/internal/access"
+	"github.com/watchkeeper/watchkeeper/internal/fakeapi"
+	"github.com/watchkeeper/watchkeeper/internal/gateway"
+)
+
+// A reviewingAPI is an API server that answers reviews: a token is the name of its user,
+// but for "wrong", and everybody may do everything.
+type reviewingAPI struct {
+	http.Handler
+	mu    sync.Mutex // guards what follows
+	asked []string   // GETs, but for those of the gateway
+}
+
+func (a *reviewingAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.Method == http.MethodGet && r.UserAgent() != "watchkeeper" {
+		a.mu.Lock()
+		a.asked = append(a.asked, r.URL.Path)
+		a.mu.Unlock()
+	}
+	if r.Method != http.MethodPost {
+		a.Handler.ServeHTTP(w, r)
+		return
+	}
+	body, _ := io.ReadAll(r.Body)
+	o, _, _ := scheme.Codecs.UniversalDeserializer().Decode(body, nil, nil)
+	switch review := o.(type) {
+	case *authenticationv1.TokenReview:
+		review.Kind, review.APIVersion = "TokenReview", "authentication.k8s.io/v1"
+		review.Status.User.Username, review.Status.Authenticated = review.Spec.Token, review.Spec.Token != "wrong"
+	case *authorizationv1.SubjectAccessReview:
+		review.Kind, review.APIVersion = "SubjectAccessReview", "authorization.k8s.io/v1"
+		review.Status.Allowed = true
+	case *authorizationv1.SelfSubjectAccessReview: // of the gateway
+		review.Status.Allowed = true
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(http.StatusCreated)
+	_ = json.NewEncoder(w).Encode(o)
+}
+
+// passed returns the GETs that were passed through since the last call.
+func (a *reviewingAPI) passed() []string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	asked := a.asked
+	a.asked = nil
+	return asked
+}
+
+func newSharedRig(t *testing.T, opts rigOptions) (*rig, *reviewingAPI) {
+	t.Helper()
+	a := &reviewingAPI{Handler: fakeapi.New(fakeapi.Options{Resources: []fakeapi.Resource{fakeapi.Pods}})}
+	opts.gateway = gateway.Options{Shared: &access.SharedOptions{}}
+	return newRig(t, a, opts), a
+}
+
+// TestUnauthorizedConnection: after a 401 a client connects again, perhaps with a
+// certificate; a browser, which has other requests on the connection, does not.
+func TestUnauthorizedConnection(t *testing.T) {
+	for _, h2 := range []bool{false, true} {
+		r, _ := newSharedRig(t, rigOptions{h2c: h2})
+		// ask reports whether the connection was new.
+		ask := func(headers ...string) (isNew bool) {
+			t.Helper()
+			req, err := http.NewRequestWithContext(httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{
+				GotConn: func(info httptrace.GotConnInfo) { isNew = !info.Reused },
+			}), http.MethodGet, r.server.URL+"/version", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := 0; i < len(headers); i += 2 {
+				req.Header.Set(headers[i], headers[i+1])
+			}
+			res, err := r.client.Do(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if readAll(t, res); res.StatusCode != http.StatusUnauthorized {
+				t.Fatal(res.Status)
+			}
+			return isNew
+		}
+		ask("Sec-Fetch-Site", "same-origin")
+		for _, headers := range [][]string{nil, {"Authorization", "Bearer wrong"}} {
+			if headers = append(headers, "Sec-Fetch-Site", "same-origin"); ask(headers...) {
+				t.Errorf("HTTP/2 %t: a browser has to connect again", h2)
+			}
+		}
+		for _, headers := range [][]string{nil, {"Authorization", "Bearer wrong"}} {
+			ask(headers...)
+			// Over HTTP/2 the end of the connection may come after the answer.
+			for deadline := time.Now().Add(time.Minute); !ask(headers...); time.Sleep(time.Millisecond) {
+				if time.Now().After(deadline) {
+					t.Fatalf("HTTP/2 %t: the connection without credentials stays", h2)
+				}
+			}
+		}
+	}
+}
