@@ -54,6 +54,10 @@ func (g *Gateway) answerAt(rec *responseRecorder, r *http.Request) {
 		defer release()
 		caller := access.CallerOf(cut)
 		if caller != nil {
+			if refusal := tooLong(inner); refusal != nil {
+				status.Write(rec, inner, refusal)
+				return
+			}
 			inner = request.WithoutCredentials(inner)
 		}
 		if caller != nil && request.IsWatch(inner) {

@@ -123,8 +123,16 @@ func (g *Gateway) answerCaller(rec *responseRecorder, r *http.Request, caller *a
 	if !g.shared.Forwards(caller) {
 		plain = withoutTimeout(plain)
 	}
-	read, err := request.Parse(plain)
 	extension := request.IsExtension(r) || isInner(r)
+	if refusal := tooLong(r); refusal != nil {
+		if extension {
+			status.Write(rec, r, refusal)
+		} else {
+			g.passThrough(rec, r)
+		}
+		return
+	}
+	read, err := request.Parse(plain)
 	switch {
 	case access.Impersonates(r.Header):
 		// The API server judges who may be impersonated.
@@ -166,6 +174,19 @@ func (g *Gateway) answerCaller(rec *responseRecorder, r *http.Request, caller *a
 		defer rec.release()
 	}
 	g.answerRead(rec, plain, r, func(rec *responseRecorder, r *http.Request) *decline { return g.reads.serveParsed(rec, r, read, err) })
+}
+
+// maxRead bounds the path and query of a read that the gateway answers, in bytes. A watch
+// keeps what was parsed of them, which takes several times as much, and a user may have
+// thousands of watches.
+const maxRead = 4 << 10
+
+// tooLong returns why the gateway does not answer a read, nil if its URL is not too long.
+func tooLong(r *http.Request) *metav1.Status {
+	if n := len(r.URL.Path) + len(r.URL.RawQuery); n > maxRead {
+		return status.BadRequest(fmt.Sprintf("the path and the query have %d bytes: the gateway itself answers those of up to %d", n, maxRead))
+	}
+	return nil
 }
 
 // withoutTimeout returns a request without the parameter timeout of kubectl's

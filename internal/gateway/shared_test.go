@@ -8,6 +8,8 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptrace"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -112,6 +114,40 @@ func TestUnauthorizedConnection(t *testing.T) {
 					t.Fatalf("HTTP/2 %t: the connection without credentials stays", h2)
 				}
 			}
+		}
+	}
+}
+
+// TestLongReads: what would be kept as long as a watch is open has a bound.
+func TestLongReads(t *testing.T) {
+	r, a := newSharedRig(t, rigOptions{})
+	jane := []string{"Authorization", "Bearer jane"}
+	const pods = "/api/v1/pods"
+	get := func(query string) (int, string) {
+		t.Helper()
+		res := r.get(query, jane...)
+		return res.StatusCode, readAll(t, res)
+	}
+	long := "resourceVersion=0&labelSelector=" + strings.Repeat("a!=b,", 2000) + "a!=b"
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
+		get(pods + "?resourceVersion=0&labelSelector=a!=b")
+		if len(a.passed()) == 0 {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("nothing is served from the cache")
+		}
+	}
+	if code, body := get(pods + "?" + long); code != http.StatusOK || !slices.Contains(a.passed(), pods) {
+		t.Errorf("a long selector is not passed through: %d %.300s", code, body)
+	}
+	for _, path := range []string{
+		pods + "?fields=metadata.name&" + long, "/at/1m" + pods + "?" + long,
+		"/watchkeeper/v1/multiwatch?watch=" + pods + "%3Fwatch=1%26" + strings.ReplaceAll(long, "&", "%26"),
+	} {
+		code, body := get(path)
+		if code != http.StatusBadRequest && !strings.Contains(body, `"code":400`) || !strings.Contains(body, "bytes") || slices.Contains(a.passed(), pods) {
+			t.Errorf("%.60s: %d %.300s", path, code, body)
 		}
 	}
 }
