@@ -96,14 +96,31 @@ func (p *Permits) Open(c *Caller, all ...*authorizer.AttributesRecord) *Permit {
 			refusal: func(v Verdict) *metav1.Status { return status.Unauthorized(v.Reason) },
 		}
 	}, now)
+	permit.joinLocked(c, all, now)
+	p.wakeUp()
+	return permit
+}
+
+// Join makes the permit of a caller depend on further attributes that were allowed just now.
+func (t *Permit) Join(c *Caller, all ...*authorizer.AttributesRecord) {
+	t.of.mu.Lock()
+	defer t.of.mu.Unlock()
+	if !t.closed {
+		t.joinLocked(c, all, time.Now())
+		t.of.wakeUp()
+	}
+}
+
+func (t *Permit) joinLocked(c *Caller, all []*authorizer.AttributesRecord, now time.Time) {
+	z := t.of.authorizer
 	for _, a := range all {
 		q := question{c.userKey, questionKey(a)}
-		p.joinLocked(permit, q, func() *right {
+		t.of.joinLocked(t, q, func() *right {
 			return &right{
 				ask: func(ctx context.Context) Verdict {
-					v := p.authorizer.ask(ctx, a)
+					v := z.ask(ctx, a)
 					if v.Decision == upstream.Denied {
-						p.authorizer.refused(q)
+						z.refused(q)
 					}
 					return v
 				},
@@ -112,8 +129,6 @@ func (p *Permits) Open(c *Caller, all ...*authorizer.AttributesRecord) *Permit {
 			}
 		}, now)
 	}
-	p.wakeUp()
-	return permit
 }
 
 // joinLocked makes a permit depend on a right.

@@ -263,3 +263,26 @@ func TestNoSecondChance(t *testing.T) {
 		}
 	})
 }
+
+// TestJoin: a permit ends with a right that it joined later, also one that was gone at that
+// time already.
+func TestJoin(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newFakeAuthorizer()
+		p := runPermits(t, newTestAuthorizer(t, r))
+		a, b := callerNamed("a"), callerNamed("b")
+		one, two := p.Open(a, watchPods(a, "x")), p.Open(a, watchPods(a, "x"))
+		one.Join(a, PathAttributes(b.User, "/at")) // b's attributes: the authorizer refuses users
+		r.refuse("b")
+		p.Hint(Hint{Subjects: []rbacv1.Subject{{Kind: "User", Name: "b"}}})
+		time.Sleep(time.Second)
+		if !ended(one) || ended(two) {
+			t.Error("the permit does not depend on what it joined, or another one does")
+		}
+		one.Join(a, PathAttributes(a.User, "/at")) // has no effect
+		two.Close()
+		if n := p.Counts(); n != 0 {
+			t.Errorf("%d rights are left", n)
+		}
+	})
+}

@@ -327,7 +327,7 @@ func (s *live) resume(ctx context.Context, q *query, v *timeline.View, start *wa
 			source.Close()
 			return s.failed(err)
 		}
-		start.source = source
+		start.source, start.past = source, true
 		if q.Speed > 0 || q.Times {
 			start.live = source.Live // other watches are those of the API server
 		}

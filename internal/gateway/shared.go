@@ -163,11 +163,7 @@ func (g *Gateway) answerCaller(rec *responseRecorder, r *http.Request, caller *a
 	}
 	rec.decided(v)
 	if a.Verb == string(request.Watch) {
-		rights := []*authorizer.AttributesRecord{a}
-		if request.AsksSpeed(plain) { // a replay reads the past for as long as it lasts
-			rights = append(rights, access.PathAttributes(caller.User, pastPath))
-		}
-		if refusal := g.permit(rec, plain, caller, rights...); refusal != nil {
+		if refusal := g.permit(rec, plain, caller, a); refusal != nil {
 			status.Write(rec, r, refusal)
 			return
 		}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/watchkeeper/watchkeeper/informer/kube"
 	"github.com/watchkeeper/watchkeeper/informer/scan"
+	"github.com/watchkeeper/watchkeeper/internal/access"
 	"github.com/watchkeeper/watchkeeper/internal/httpstream"
 	"github.com/watchkeeper/watchkeeper/internal/multiwatch"
 	"github.com/watchkeeper/watchkeeper/internal/request"
@@ -70,6 +71,9 @@ type watchStart struct {
 	replayed func() time.Time
 	// live, if not nil, reports whether a watch that begins in the history has gone live.
 	live func() bool
+	// past is set if a watch of the present begins in the history, which its caller needs the
+	// right to read.
+	past bool
 }
 
 // watch answers a WATCH (docs/kubernetes-watch.md, "WATCH"). A watch over HTTP is
@@ -119,6 +123,9 @@ func (h *reads) watch(w *responseRecorder, r *http.Request, q *query, s store) e
 	stream.SetTimeout(watchTimeout(q))
 	start.owner.openWatch()
 	w.rv = start.rv
+	if caller := access.CallerOf(r.Context()); caller != nil && start.past {
+		w.permit.Join(caller, access.PathAttributes(caller.User, pastPath))
+	}
 	w.bind(stream)
 	setHeaders(w.Header(), q.Form, q)
 	if q.WebSocket {
