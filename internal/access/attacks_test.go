@@ -11,6 +11,8 @@ import (
 	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apiserver/pkg/authentication/serviceaccount"
+	"k8s.io/apiserver/pkg/authentication/user"
 
 	"github.com/watchkeeper/watchkeeper/internal/upstream"
 )
@@ -54,4 +56,39 @@ func TestCredentialHintsKeepDecisions(t *testing.T) {
 			t.Errorf("%d reviews, want 1", n)
 		}
 	})
+}
+
+// TestManyDeletedPods: many deleted Pods concern the tokens that are bound to one, and no
+// others.
+func TestManyDeletedPods(t *testing.T) {
+	h := newHints()
+	bound := &user.DefaultInfo{Name: "a", Extra: map[string][]string{serviceaccount.PodUIDKey: {"of-a"}}}
+	before := h.count()
+	for range 2 * maxHints {
+		h.add(Hint{Credentials: true, PodUID: "u"})
+	}
+	if h.concernCredential(before, &user.DefaultInfo{Name: "b"}) {
+		t.Error("a token that is bound to no Pod is concerned")
+	}
+	if !h.concernCredential(before, bound) {
+		t.Error("what was forgotten concerns nobody")
+	}
+	if n := len(*h.recent.Load()); n > maxHints {
+		t.Errorf("%d hints are kept", n)
+	}
+	h.add(Hint{Credentials: true, Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: "x", Name: "c"}}})
+	for range maxHints {
+		h.add(Hint{Credentials: true, PodUID: "u"})
+	}
+	if !h.concernCredential(before, &user.DefaultInfo{Name: "system:serviceaccount:x:c"}) {
+		t.Error("the hint at a ServiceAccount is lost")
+	}
+}
+
+// TestOrderOfGroups: the order in which an authenticator has a user's groups is no other user.
+func TestOrderOfGroups(t *testing.T) {
+	one, two := userKey(&user.DefaultInfo{Name: "a", Groups: []string{"x", "y"}}), userKey(&user.DefaultInfo{Name: "a", Groups: []string{"y", "x"}})
+	if one != two || one == userKey(&user.DefaultInfo{Name: "a", Groups: []string{"x"}}) {
+		t.Errorf("%q and %q", one, two)
+	}
 }

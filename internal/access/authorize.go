@@ -103,7 +103,7 @@ func (z *Authorizer) Decide(ctx context.Context, c *Caller, a *authorizer.Attrib
 	if v, ok := z.cached(q, a); ok {
 		return v
 	}
-	verdict, err := z.inflight.Do(ctx, q.user+q.what, func(ctx context.Context) (Verdict, error) {
+	verdict, err := z.inflight.Do(ctx, q.user+"?"+q.what, func(ctx context.Context) (Verdict, error) {
 		if v, ok := z.cached(q, a); ok { // asked meanwhile
 			return v, nil
 		}

@@ -43,7 +43,7 @@ func userKey(u user.Info) string {
 	var b keyBuilder
 	b.part(u.GetName())
 	b.part(u.GetUID())
-	for _, g := range u.GetGroups() {
+	for _, g := range slices.Sorted(slices.Values(u.GetGroups())) { // some authenticators have them in any order
 		b.part(g)
 	}
 	extra := u.GetExtra()

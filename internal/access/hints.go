@@ -112,8 +112,13 @@ func (h *hints) add(hint Hint) {
 		}
 	}
 	if len(kept) >= maxHints {
-		// Everybody is concerned, which replaces the others.
-		kept, hint = nil, Hint{Credentials: hint.Credentials}
+		// Everybody is concerned, which replaces the others; but a thousand Pods are deleted by
+		// the end of one large Job.
+		all := Hint{Credentials: hint.Credentials}
+		if hint.PodUID != "" && !slices.ContainsFunc(kept, func(h timedHint) bool { return h.PodUID == "" }) {
+			all.PodUID = AnyPod
+		}
+		kept, hint = nil, all
 	}
 	number := h.given.Load() + 1
 	kept = append(kept, timedHint{hint, number, now})
