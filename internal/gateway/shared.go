@@ -4,7 +4,6 @@
 package gateway
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -15,11 +14,9 @@ import (
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 
-	"github.com/watchkeeper/watchkeeper/informer/kube"
 	"github.com/watchkeeper/watchkeeper/internal/access"
 	"github.com/watchkeeper/watchkeeper/internal/audit"
 	"github.com/watchkeeper/watchkeeper/internal/fairness"
-	"github.com/watchkeeper/watchkeeper/internal/historyapi"
 	"github.com/watchkeeper/watchkeeper/internal/httpstream"
 	"github.com/watchkeeper/watchkeeper/internal/request"
 	"github.com/watchkeeper/watchkeeper/internal/status"
@@ -266,89 +263,6 @@ func (o permittedOwner) CloseWatch() {
 	o.closeStream()
 	o.event.Complete()
 	o.Owner.CloseWatch()
-}
-
-// requirePast returns why a caller may not read the past at a path, /at or the history
-// API; nil if it may. What it may read there is decided for each resource.
-func (h *reads) requirePast(ctx context.Context, path string) *metav1.Status {
-	caller := access.CallerOf(ctx)
-	if caller == nil {
-		return nil
-	}
-	return h.shared.Require(ctx, caller, access.PathAttributes(caller.User, path))
-}
-
-// checkServer returns why the API server's decisions do not tell what a caller may see of a
-// resource, nil if they do. An aggregated API server may show each caller other objects of
-// the same list, such as only their own, which no review tells. What is neither built in nor
-// defined by a CustomResourceDefinition may be its.
-func (h *reads) checkServer(ctx context.Context, id kube.Resource) *metav1.Status {
-	if h.shared == nil || id.BuiltIn() {
-		return nil
-	}
-	definitions := h.pastForms.of(h, id, nil).definitions
-	if res := h.cache.Watched(id); res != nil {
-		definitions = res.Definitions
-	}
-	switch _, err := definitions.Get(ctx, 0); {
-	case err == nil:
-		return nil
-	case errors.Is(err, upstream.ErrUndefined):
-		return status.Forbidden(fmt.Sprintf("%s may be those of an aggregated API server, which decides itself who sees which: only it can answer "+
-			"(or the gateway may not get their CustomResourceDefinition)", id.GroupResource()))
-	}
-	return status.Unavailable(fmt.Sprintf("the API server does not say whether %s have a CustomResourceDefinition: try again", id.GroupResource()), true)
-}
-
-// pastPath is the nonResourceURL that callers need to read the past.
-const pastPath = "/at"
-
-// checkPath is checkAPI for a path that the gateway reads for a request. It includes what
-// only the gateway's identity could read for a caller without a token.
-func (g *Gateway) checkPath(r *http.Request) *metav1.Status {
-	if refusal := g.checkAPI(r); refusal != nil {
-		return refusal
-	}
-	caller := access.CallerOf(r.Context())
-	if caller == nil || caller.HasToken() {
-		return nil
-	}
-	a, err := access.AttributesOf(r, caller.User)
-	if err != nil {
-		return status.BadRequest(err.Error())
-	}
-	return g.shared.Require(r.Context(), caller, a)
-}
-
-// serveExtension serves what is below extensionPrefix.
-func (g *Gateway) serveExtension(w http.ResponseWriter, r *http.Request) {
-	past := ""
-	if isBelow(r.URL.Path, historyapi.Path) {
-		past = historyapi.Path
-	}
-	if refusal := g.checkCaller(r, past); refusal != nil {
-		status.Write(w, r, refusal)
-		return
-	}
-	g.extensions.ServeHTTP(w, r)
-}
-
-// checkCaller returns why the gateway does not answer a caller what the API server does
-// not know, nil if it may. past is the nonResourceURL that the caller needs, "" for none.
-func (g *Gateway) checkCaller(r *http.Request, past string) *metav1.Status {
-	switch {
-	case access.CallerOf(r.Context()) == nil:
-		return nil
-	case access.Impersonates(r.Header):
-		return noImpersonation()
-	case past == "":
-		return nil
-	}
-	return g.reads.requirePast(r.Context(), past)
-}
-
-func noImpersonation() *metav1.Status {
-	return status.Forbidden("impersonation is for the API server to decide on, and this is answered by the gateway: leave it out")
 }
 
 // innerKey marks the request of a watch that is a part of a multiwatch.
