@@ -24,7 +24,6 @@ import (
 	"k8s.io/apiserver/pkg/authentication/request/websocket"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/server/dynamiccertificates"
-	webhooktoken "k8s.io/apiserver/plugin/pkg/authenticator/token/webhook"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/watchkeeper/watchkeeper/internal/upstream"
@@ -101,16 +100,7 @@ func NewAuthenticator(client kubernetes.Interface, audiences []string, cacheSize
 	if err != nil {
 		return nil, err
 	}
-	// For tokens the factory's authenticators without its cache, which cannot forget a token
-	// that a later review refuses.
-	review, err := webhooktoken.NewFromInterface(client.AuthenticationV1(), audiences, reviewBackoff, callTimeout, webhooktoken.AuthenticatorMetrics{
-		RecordRequestTotal:   func(context.Context, string) {},
-		RecordRequestLatency: func(context.Context, string, float64) {},
-	})
-	if err != nil {
-		return nil, err
-	}
-	a.tokens = newTokens(review, audiences, cacheSize, h, b)
+	a.tokens = newTokens(tokenReviews{client.AuthenticationV1().TokenReviews(), audiences}, cacheSize, h, b)
 	a.bearers = group.NewAuthenticatedGroupAdder(union.New(bearertoken.New(a.tokens), websocket.NewProtocolAuthenticator(a.tokens)))
 	return a, nil
 }
@@ -163,14 +153,14 @@ func (a *Authenticator) Authenticate(r *http.Request) (*Caller, error) {
 	seen := &seenToken{address: addressKey(r.RemoteAddr)}
 	clone := r.WithContext(context.WithValue(r.Context(), seenKey{}, seen))
 	clone.Header = r.Header.Clone()
-	resp, ok, err := a.bearers.AuthenticateRequest(clone)
+	resp, ok, _ := a.bearers.AuthenticateRequest(clone)
 	switch {
 	case ok:
 		caller := a.byToken(seen, resp.User)
 		seen.result.caller.Store(caller)
 		return caller, nil
-	case err != nil && isUnavailable(err):
-		return nil, &UnavailableError{err}
+	case seen.failure != nil:
+		return nil, &UnavailableError{seen.failure}
 	}
 	return nil, ErrUnauthenticated
 }

@@ -9,18 +9,13 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
-	"net"
 	"net/netip"
-	"net/url"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
 	"unsafe"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/cache"
-	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	"k8s.io/apiserver/pkg/authentication/authenticator"
 
 	"github.com/watchkeeper/watchkeeper/internal/fairness"
@@ -67,26 +62,24 @@ func idOf(token string) tokenID {
 // tokens authenticates bearer tokens by TokenReview. It caches the results; unlike the
 // cache of k8s.io/apiserver it can forget one.
 type tokens struct {
-	review    authenticator.Token
-	audiences authenticator.Audiences
-	inflight  *upstream.Inflight[*reviewedToken]
-	known     *cache.LRUExpireCache // tokenID to *reviewedToken
-	refused   *cache.LRUExpireCache // the same of refused tokens
-	reviews   *fairness.Queue       // by address
-	hints     *hints
+	review   authenticator.Token // returns an error only if there was no answer
+	inflight *upstream.Inflight[*reviewedToken]
+	known    *cache.LRUExpireCache // tokenID to *reviewedToken
+	refused  *cache.LRUExpireCache // the same of refused tokens
+	reviews  *fairness.Queue       // by address
+	hints    *hints
 }
 
 // A reviewedToken is the result of a review. If the token was refused, resp is nil.
 type reviewedToken struct {
-	resp    *authenticator.Response
-	refusal error
-	caller  atomic.Pointer[Caller] // of resp; nil until the first request ends
-	hints   uint64                 // that came before the review
+	resp   *authenticator.Response
+	caller atomic.Pointer[Caller] // of resp; nil until the first request ends
+	hints  uint64                 // that came before the review
 }
 
-func newTokens(review authenticator.Token, audiences authenticator.Audiences, size int, h *hints, b *upstream.Background) *tokens {
+func newTokens(review authenticator.Token, size int, h *hints, b *upstream.Background) *tokens {
 	return &tokens{
-		review: review, audiences: audiences,
+		review:   review,
 		inflight: upstream.NewInflight[*reviewedToken](b, callTimeout),
 		known:    cache.NewLRUExpireCache(size),
 		refused:  cache.NewLRUExpireCache(max(1, size/refusedTokensPerCached)),
@@ -134,6 +127,7 @@ type seenToken struct {
 	token   string
 	id      tokenID
 	result  *reviewedToken
+	failure error // why a token could not be reviewed
 }
 
 // AuthenticateToken implements authenticator.Token for a request whose context has a
@@ -160,11 +154,12 @@ func (t *tokens) AuthenticateToken(ctx context.Context, token string) (*authenti
 			return result, err
 		})
 		if err != nil {
+			seen.failure = err
 			return nil, false, err
 		}
 	}
 	if result.resp == nil {
-		return nil, false, result.refusal
+		return nil, false, nil
 	}
 	seen.token, seen.id, seen.result = token, id, result
 	return result.resp, true, nil
@@ -181,17 +176,14 @@ func (t *tokens) ttl(r *reviewedToken) time.Duration {
 // ask reviews a token. The error means that the API server gave no answer.
 func (t *tokens) ask(ctx context.Context, token string) (*reviewedToken, error) {
 	before := t.hints.count()
-	if len(t.audiences) > 0 {
-		ctx = authenticator.WithAudiences(ctx, t.audiences)
-	}
 	resp, ok, err := t.review.AuthenticateToken(ctx, token)
 	switch {
-	case ok:
-		return &reviewedToken{resp: resp, hints: before}, nil
-	case err != nil && isUnavailable(err):
+	case err != nil:
 		return nil, err
+	case !ok:
+		return &reviewedToken{}, nil
 	}
-	return &reviewedToken{refusal: err}, nil
+	return &reviewedToken{resp: resp, hints: before}, nil
 }
 
 // addressKey returns the part of a request's remote address that one client has.
@@ -210,22 +202,6 @@ func addressKey(remote string) string {
 // isBusy reports whether an error means that too many reviews were asked for.
 func isBusy(err error) bool {
 	return errors.Is(err, fairness.ErrBusy) || errors.Is(err, fairness.ErrShare)
-}
-
-// isUnavailable reports whether an error of an authenticator means that the API server
-// gave no answer. For an invalid token it answers with an error that has no type.
-func isUnavailable(err error) bool {
-	if isBusy(err) {
-		return true
-	}
-	if all, ok := errors.AsType[utilerrors.Aggregate](err); ok {
-		return slices.ContainsFunc(all.Errors(), isUnavailable)
-	}
-	var answer apierrors.APIStatus
-	var transport *url.Error
-	var network net.Error
-	return errors.As(err, &answer) || errors.As(err, &transport) || errors.As(err, &network) ||
-		errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, upstream.ErrShutdown)
 }
 
 // expiry returns the end of a token if it is a JWT that has one. The API server has

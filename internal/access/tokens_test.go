@@ -5,7 +5,6 @@ package access
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"sync/atomic"
@@ -34,14 +33,14 @@ func (s *slowReviews) AuthenticateToken(ctx context.Context, token string) (*aut
 		return nil, false, ctx.Err()
 	}
 	if token != "good" {
-		return nil, false, errors.New("invalid bearer token")
+		return nil, false, nil
 	}
 	return &authenticator.Response{User: &user.DefaultInfo{Name: "jane"}}, true, nil
 }
 
 // authenticatorOf returns an authenticator of tokens only.
 func authenticatorOf(review authenticator.Token, b *upstream.Background) *Authenticator {
-	a := &Authenticator{tokens: newTokens(review, nil, DefaultCacheSize, newHints(), b)}
+	a := &Authenticator{tokens: newTokens(review, DefaultCacheSize, newHints(), b)}
 	a.bearers = union.New(bearertoken.New(a.tokens))
 	return a
 }
@@ -137,7 +136,7 @@ func TestRefusedTokensDisplaceNone(t *testing.T) {
 		b := upstream.NewBackground()
 		defer b.Stop()
 		instant := reviewFunc(func(token string) bool { return token == "good" })
-		tokens := newTokens(instant, nil, 8, newHints(), b)
+		tokens := newTokens(instant, 8, newHints(), b)
 		ask := func(token string) bool {
 			ctx := context.WithValue(t.Context(), seenKey{}, &seenToken{})
 			_, ok, _ := tokens.AuthenticateToken(ctx, token)
@@ -159,7 +158,7 @@ type reviewFunc func(token string) bool
 
 func (f reviewFunc) AuthenticateToken(_ context.Context, token string) (*authenticator.Response, bool, error) {
 	if !f(token) {
-		return nil, false, errors.New("invalid bearer token")
+		return nil, false, nil
 	}
 	return &authenticator.Response{User: &user.DefaultInfo{Name: "jane"}}, true, nil
 }
