@@ -64,7 +64,8 @@ func (v Verdict) Refusal(a authorizer.Attributes) *metav1.Status {
 // An Authorizer asks the API server what callers may do, and caches its answers for ten
 // seconds. It is safe for concurrent use.
 type Authorizer struct {
-	review   authorizer.Authorizer // without a cache
+	review   authorizer.Authorizer       // without a cache
+	check    func(context.Context) error // why the API server is not ready; nil for no check
 	inflight *upstream.Inflight[Verdict]
 	known    *cache.LRUExpireCache // question to decision
 	hints    *hints
@@ -143,6 +144,12 @@ func (z *Authorizer) ask(ctx context.Context, a authorizer.Attributes) Verdict {
 		return Verdict{upstream.Allowed, reason}
 	case err != nil:
 		return Verdict{upstream.Unknown, upstream.Cause(err)}
+	}
+	// An API server that starts does not know RBAC yet, and denies what it allows later.
+	if z.check != nil {
+		if err := z.check(ctx); err != nil {
+			return Verdict{upstream.Unknown, upstream.Cause(err)}
+		}
 	}
 	return Verdict{upstream.Denied, reason}
 }

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -207,6 +208,42 @@ func TestFailedReviewIsNoDenial(t *testing.T) {
 		}
 		time.Sleep(3 * time.Minute)
 		if !ended(permit) || permit.Refusal().Code != 503 {
+			t.Errorf("refusal: %v", permit.Refusal())
+		}
+	})
+}
+
+// TestDenialBeforeReady: an API server that is not ready denies what it allows later. Such a
+// denial ends no watch and is not cached.
+func TestDenialBeforeReady(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newFakeAuthorizer()
+		z := newTestAuthorizer(t, r)
+		var starting atomic.Bool
+		z.check = func(context.Context) error {
+			if starting.Load() {
+				return errors.New("the API server is not ready")
+			}
+			return nil
+		}
+		p := runPermits(t, z)
+		a := callerNamed("a")
+		permit := p.Open(a, watchPods(a, "x"))
+		starting.Store(true)
+		r.refuse("a")
+		if v := z.Decide(t.Context(), a, watchPods(a, "y")); v.Refusal(watchPods(a, "y")).Code != 503 {
+			t.Errorf("verdict %v", v)
+		}
+		time.Sleep(2 * time.Minute)
+		if ended(permit) {
+			t.Fatalf("ended: %v", permit.Refusal())
+		}
+		starting.Store(false)
+		if v := z.Decide(t.Context(), a, watchPods(a, "y")); v.Refusal(watchPods(a, "y")).Code != 403 {
+			t.Errorf("verdict %v", v)
+		}
+		time.Sleep(12 * time.Second) // the check is repeated soon
+		if !ended(permit) || permit.Refusal().Code != 403 {
 			t.Errorf("refusal: %v", permit.Refusal())
 		}
 	})
