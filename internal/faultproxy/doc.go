@@ -14,7 +14,8 @@
 //
 // The gateway's own requests (by its User-Agent) get all faults. Those of its
 // clients, which it passes through, get only faults that a correct network and a
-// correct API server can cause: the client has to handle them, not the gateway.
+// correct API server can cause: the client has to handle them, not the gateway. They reach
+// the API server with the credentials of the client if they have some.
 // Bytes are never changed in a way that a JSON parser cannot notice: TLS protects
 // against that.
 package faultproxy

@@ -22,7 +22,7 @@ const (
 	ProofWatch  Kind = "proofwatch" // the short WATCH of a proof of freshness
 	ClientList  Kind = "client list"
 	ClientWatch Kind = "client watch"
-	Other       Kind = "other" // discovery, access reviews
+	Other       Kind = "other" // discovery, access reviews, the cluster's CAs
 )
 
 // A Name names a fault.

@@ -24,8 +24,9 @@ import (
 
 // Options configure a [Proxy].
 type Options struct {
-	// Upstream reaches the API server, with credentials that the proxy adds
-	// to each request.
+	// Upstream reaches the API server, with credentials that the proxy adds to each
+	// request without an Authorization. A gateway in shared mode passes on those of its
+	// clients.
 	Upstream *rest.Config
 	// Transport replaces Upstream.
 	Transport http.RoundTripper
@@ -62,8 +63,9 @@ type Proxy struct {
 	opts      Options
 	base      *url.URL
 	transport http.RoundTripper
-	server    *httptest.Server // nil if the proxy is used as a handler
-	healed    chan struct{}    // closed by Heal
+	anonymous http.RoundTripper // transport without credentials
+	server    *httptest.Server  // nil if the proxy is used as a handler
+	healed    chan struct{}     // closed by Heal
 
 	bookmarked atomic.Int64
 
@@ -81,11 +83,15 @@ var errCut = errors.New("cut")
 // New returns a proxy for use as a handler.
 func New(opts Options) (*Proxy, error) {
 	base := &url.URL{Scheme: "http", Host: "upstream"}
+	anonymous := opts.Transport
 	if opts.Transport == nil {
 		cfg := rest.CopyConfig(opts.Upstream)
 		cfg.DisableCompression = true
 		var err error
 		if opts.Transport, err = rest.TransportFor(cfg); err != nil {
+			return nil, err
+		}
+		if anonymous, err = rest.TransportFor(rest.AnonymousClientConfig(cfg)); err != nil {
 			return nil, err
 		}
 		if base, err = url.Parse(cfg.Host); err != nil {
@@ -96,7 +102,7 @@ func New(opts Options) (*Proxy, error) {
 		opts.Draw = func(resource string, kind Kind, n int) Fault { return Draw(opts.Seed, resource, kind, n) }
 	}
 	return &Proxy{
-		opts: opts, base: base, transport: opts.Transport, healed: make(chan struct{}),
+		opts: opts, base: base, transport: opts.Transport, anonymous: anonymous, healed: make(chan struct{}),
 		counts: map[string]int{}, bursts: map[string]int{}, pasts: map[string]*past{}, open: map[*exchange]struct{}{},
 	}, nil
 }
@@ -198,6 +204,17 @@ func (p *Proxy) Close() {
 	}
 }
 
+// protobufStream is the content type of a watch of client-go's clients in protobuf. Of the
+// gateway's own, only that of the cluster's CAs is one.
+const protobufStream = "application/vnd.kubernetes.protobuf;stream=watch"
+
+// readsClusterCAs reports whether a request follows the ConfigMap that has the cluster's CAs
+// of client certificates.
+func readsClusterCAs(r *http.Request) bool {
+	return r.URL.Path == "/api/v1/namespaces/kube-system/configmaps" &&
+		r.URL.Query().Get("fieldSelector") == "metadata.name=extension-apiserver-authentication"
+}
+
 // classify returns the resource and the kind of a request. own is set for the
 // gateway's own requests.
 func classify(r *http.Request) (resource string, kind Kind, own bool) {
@@ -205,7 +222,7 @@ func classify(r *http.Request) (resource string, kind Kind, own bool) {
 	q := r.URL.Query()
 	resource = collection(r.URL.Path)
 	switch watch := q.Get("watch") != ""; {
-	case r.Method != http.MethodGet || resource == "":
+	case r.Method != http.MethodGet || resource == "" || readsClusterCAs(r):
 		return "", Other, own
 	case watch && !own:
 		kind = ClientWatch
@@ -303,7 +320,11 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	out := r.Clone(r.Context())
 	out.URL.Scheme, out.URL.Host, out.Host, out.RequestURI = p.base.Scheme, p.base.Host, "", ""
 	out.Header.Del("Connection")
-	resp, err := p.transport.RoundTrip(out)
+	transport := p.transport
+	if out.Header.Get("Authorization") != "" {
+		transport = p.anonymous
+	}
+	resp, err := transport.RoundTrip(out)
 	if err != nil {
 		x.abort() // the API server is down: behave like a TCP load balancer
 	}
@@ -311,7 +332,9 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	maps.Copy(w.Header(), resp.Header)
 	w.Header().Del("Content-Length")
 	switch {
-	case resp.StatusCode != http.StatusOK || x.kind == Other && x.fault.Name == None:
+	case resp.StatusCode/100 != 2, // 201 is a review
+		x.kind == Other && x.fault.Name == None,
+		resp.Header.Get("Content-Type") == protobufStream: // it has no lines
 		w.WriteHeader(resp.StatusCode)
 		x.copy(resp.Body)
 	case x.kind == Watch || x.kind == WatchList || x.kind == ProofWatch || x.kind == ClientWatch:

@@ -338,6 +338,7 @@ func TestClassify(t *testing.T) {
 		{"watchkeeper/1", "/apis/apps/v1/deployments?watch=true&timeoutSeconds=300", "deployments watch true"},
 		{"watchkeeper/1", "/api/v1/pods?watch=true&timeoutSeconds=3", "pods proofwatch true"},
 		{"watchkeeper/1", "/version", " other true"},
+		{"watchkeeper/1", "/api/v1/namespaces/kube-system/configmaps?allowWatchBookmarks=true&fieldSelector=metadata.name%3Dextension-apiserver-authentication&watch=true", " other true"},
 		{"curl", "/api/v1/namespaces/a/pods?limit=1", "pods client list false"},
 		{"curl", "/api/v1/namespaces/a/pods/b", "pods client list false"},
 		{"curl", "/api/v1/namespaces?watch=1", "namespaces client watch false"},
@@ -348,5 +349,41 @@ func TestClassify(t *testing.T) {
 		if got := fmt.Sprint(resource, " ", kind, " ", own); got != test.want {
 			t.Errorf("%s: %s, want %s", test.path, got, test.want)
 		}
+	}
+}
+
+// TestCredentials: the gateway's own requests have the proxy's credentials, and those of its
+// clients only their own.
+func TestCredentials(t *testing.T) {
+	var got string
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		got = r.Header.Get("Authorization")
+		w.WriteHeader(http.StatusCreated)
+		fmt.Fprint(w, "a review")
+	}))
+	defer s.Close()
+	faults := []Fault{{Name: None}, {Name: None}, {Name: Truncate, Part: 0.5}}
+	p, err := New(Options{Upstream: &rest.Config{Host: s.URL, Username: "gateway", Password: "x"}, Draw: func(_ string, _ Kind, n int) Fault { return faults[n] }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ask := func(authorization string) (body string, aborted bool) {
+		r := httptest.NewRequest(http.MethodPost, "/apis/authentication.k8s.io/v1/tokenreviews", http.NoBody)
+		r.Header.Set("User-Agent", "watchkeeper/test")
+		if authorization != "" {
+			r.Header.Set("Authorization", authorization)
+		}
+		w := httptest.NewRecorder()
+		defer func() { body, aborted = w.Body.String(), recover() != nil }()
+		p.ServeHTTP(w, r)
+		return "", false
+	}
+	for _, tt := range []struct{ sent, want string }{{"", "Basic Z2F0ZXdheTp4"}, {"Bearer token", "Bearer token"}} {
+		if body, aborted := ask(tt.sent); got != tt.want || body != "a review" || aborted {
+			t.Errorf("with %q the API server got %q; %q, aborted: %v", tt.sent, got, body, aborted)
+		}
+	}
+	if body, aborted := ask(""); body != "a re" || !aborted {
+		t.Errorf("the answer 201 with a fault: %q, aborted: %v", body, aborted)
 	}
 }
