@@ -70,9 +70,9 @@ test-ha: build ## Runs the tests with a control plane in front of three API serv
 	done
 
 .PHONY: test-shared
-test-shared: build ## Runs the conformance tests with a gateway in shared mode and a ServiceAccount's token (about 90 seconds).
+test-shared: build ## Runs the conformance and robustness tests with gateways in shared mode and a ServiceAccount's token (about DURATION).
 	@scripts/deps test
-	@WATCHKEEPER_SHARED=1 scripts/test conformance
+	@WATCHKEEPER_SHARED=1 scripts/test conformance robustness
 
 .PHONY: picture
 picture: build ## Updates the README's screenshot of the page.

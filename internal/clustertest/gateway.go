@@ -6,6 +6,7 @@ package clustertest
 import (
 	"context"
 	"fmt"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -126,8 +127,11 @@ func (g *Gateway) Terminate() int {
 
 // Restart restarts a gateway that has ended, at the same addresses.
 func (g *Gateway) Restart() error {
-	_, port, _ := strings.Cut(strings.TrimPrefix(g.URL, "http://"), ":")
-	return g.start(port, strings.TrimPrefix(g.Admin, "http://"))
+	at, err := url.Parse(g.URL)
+	if err != nil {
+		return err
+	}
+	return g.start(at.Port(), strings.TrimPrefix(g.Admin, "http://"))
 }
 
 // PID returns its process id.

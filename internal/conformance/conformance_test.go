@@ -41,7 +41,7 @@ func TestConformance(t *testing.T) {
 	}
 	defer cluster.Close()
 	env := &Env{Compact: compact, Sockets: sockets}
-	if clustertest.FromEnv(t, "WATCHKEEPER_SHARED", 0) != 0 {
+	if clustertest.IsShared(t) {
 		env.Want, env.Got = startShared(t)
 		env.Differs = sharedDiffers
 	} else {

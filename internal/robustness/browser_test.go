@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -25,6 +26,7 @@ import (
 // after it as a watch that continues the list, until the informer lists again.
 type browser struct {
 	script, url string
+	env         []string // of the process
 
 	mu      sync.Mutex // guards what follows
 	follows map[string]*followed
@@ -38,8 +40,8 @@ type followed struct {
 }
 
 // newBrowser bundles the informer and its script into a folder.
-func newBrowser(dir, url string, t *texts) (*browser, error) {
-	b := &browser{script: filepath.Join(dir, "informer.mjs"), url: url, follows: map[string]*followed{}}
+func newBrowser(dir string, g *realGateway, t *texts) (*browser, error) {
+	b := &browser{script: filepath.Join(dir, "informer.mjs"), url: g.URL, env: g.env(), follows: map[string]*followed{}}
 	esbuild := filepath.Join("..", "..", "ui", "node_modules", ".bin", "esbuild")
 	cmd := exec.Command(esbuild, filepath.Join("testdata", "informer.mjs"), "--bundle", "--platform=node", "--format=esm", "--log-level=warning", "--outfile="+b.script)
 	if out, err := cmd.CombinedOutput(); err != nil {
@@ -78,6 +80,7 @@ func (b *browser) follow(ctx context.Context) error {
 	var failure bytes.Buffer
 	cmd := exec.CommandContext(ctx, "node", names...)
 	cmd.Stderr = &failure
+	cmd.Env = append(os.Environ(), b.env...)
 	_, err := cmd.StdinPipe()
 	if err != nil {
 		return err

@@ -11,7 +11,6 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"net"
 	"net/http"
 	"net/url"
 	"slices"
@@ -348,20 +347,4 @@ func (c *client) reject(x *exchange, raw []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	x.Events = append(x.Events, event{Type: "MALFORMED", Text: string(raw)})
-}
-
-// newHTTP returns a separate HTTP client. The receive buffer of a slow client is
-// small, so that the server notices the slow reads.
-func newHTTP(slow bool) *http.Client {
-	d := &net.Dialer{Timeout: 5 * time.Second}
-	return &http.Client{Transport: &http.Transport{
-		DisableCompression: true,
-		DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
-			conn, err := d.DialContext(ctx, network, addr)
-			if tcp, ok := conn.(*net.TCPConn); ok && slow {
-				err = tcp.SetReadBuffer(64 << 10)
-			}
-			return conn, err
-		},
-	}}
 }

@@ -54,5 +54,8 @@
 // TestReplicas has a gateway in front of two API servers behind a balancer, while one
 // lags and when etcd is restored from a snapshot.
 //
+// With WATCHKEEPER_SHARED=1, the gateways of all tests that have processes are in shared mode,
+// and their clients have the token of a ServiceAccount (shared_test.go).
+//
 // docs/track-record.md lists the bugs found.
 package robustness

@@ -96,6 +96,17 @@ func unproven(logs []string) bool {
 	})
 }
 
+// revoked returns the lines of the gateways' logs about watches that ended because their
+// right was not confirmed.
+func revoked(logs []string) (lines []string) {
+	for line := range strings.Lines(strings.Join(logs, "")) {
+		if strings.Contains(line, `msg="watches end, because their right was not confirmed"`) {
+			lines = append(lines, line)
+		}
+	}
+	return lines
+}
+
 // epochs reads the epochs and their gaps from the logs of a round's gateways.
 func epochs(logs []string) map[string][]epoch {
 	all := map[string][]epoch{}

@@ -148,6 +148,11 @@ type history struct {
 	clients  []*client
 	acks     []ack
 	stale    []timeSpan
+	// refusing is when API servers may refuse the clients of gateways, in shared mode: one
+	// that starts does not know RBAC before it is ready.
+	refusing []timeSpan
+	// revoked are lines of the gateways' logs about watches whose right was not confirmed.
+	revoked []string
 	// whole is set if no fault can have made a gateway lose its history.
 	whole bool
 	final map[string]uint64 // RV of each resource's marker

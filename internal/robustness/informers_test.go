@@ -74,7 +74,7 @@ func (r *round) makeInformers() error {
 	if err != nil {
 		return err
 	}
-	toGateway, err := informer.FromURL(r.gateway.URL)
+	toGateway, err := r.gateway.source()
 	if err != nil {
 		return err
 	}
@@ -82,7 +82,7 @@ func (r *round) makeInformers() error {
 		newInformed("informer", toGateway, false, &r.texts),
 		newInformed("informer of the API server", informer.NewSource(of, direct.Transport), true, &r.texts),
 	}
-	r.browser, err = newBrowser(r.cluster.Dir, r.gateway.URL, &r.texts)
+	r.browser, err = newBrowser(r.cluster.Dir, r.gateway, &r.texts)
 	return err
 }
 
@@ -99,7 +99,9 @@ func (r *round) everyone() []*client {
 
 // run runs the informer until ctx ends.
 func (c *informed) run(ctx context.Context) {
-	_ = c.informer.Run(ctx) // an API server that answers does not refuse ConfigMaps
+	for ctx.Err() == nil { // Run also returns a refusal, see history.refusing
+		_ = c.informer.Run(ctx)
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.samples) > 0 && !c.listing {

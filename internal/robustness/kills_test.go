@@ -81,12 +81,20 @@ func (r *round) kill(ctx context.Context, wg *sync.WaitGroup, k kill) error {
 		// For longer than an API server waits for its cache before a consistent list: 3 seconds.
 		return r.cluster.Lag(r.apiServers[r.rand.IntN(len(r.apiServers))], "--for", (time.Second + 3*k.down).String())
 	default:
+		if component != "etcd" {
+			defer r.isUnready(time.Now())
+		}
 		if err := r.cluster.Signal(component, signal); err != nil {
 			return err
 		}
 		time.Sleep(k.down)
 		return r.cluster.StartComponent(component)
 	}
+}
+
+// isUnready notes that an API server has not been ready since a time until now.
+func (r *round) isUnready(since time.Time) {
+	r.unready = append(r.unready, timeSpan{since, time.Now()})
 }
 
 // endLag ends the lag of all API servers.
@@ -151,6 +159,7 @@ func (r *round) restore(ctx context.Context, wg *sync.WaitGroup, b backupFile, b
 	if err := r.cluster.Restore(b.path, flags...); err != nil {
 		return err
 	}
+	r.isUnready(at)
 	r.restored = append(r.restored, at)
 	for _, rec := range r.recorders {
 		rec.restored(b, rv, at, head)

@@ -260,7 +260,7 @@ func (r *pastRun) startGateway(flags ...string) error {
 		}
 		names = append(names, name)
 	}
-	g, err := r.round.cluster.Gateway(append([]string{
+	g, err := startGateway(r.t, r.round.cluster, append([]string{
 		"--kubeconfig", kubeconfig, "--data-dir", filepath.Join(r.dir, "data"), "--record", strings.Join(names, ","), "--window-bytes", "1Mi", "--window-age", "2s",
 	}, flags...)...)
 	if err == nil {
@@ -282,7 +282,7 @@ func (r *pastRun) recording(ctx context.Context) error {
 }
 
 func (r *pastRun) reader() *pastReader {
-	return &pastReader{http: newHTTP(false), base: r.round.gateway.URL, texts: &r.round.texts}
+	return &pastReader{http: r.round.gateway.http(false), base: r.round.gateway.URL, texts: &r.round.texts}
 }
 
 // live lets the phase's time pass. Meanwhile it gets some Tables from the API
@@ -598,7 +598,7 @@ func (r *pastRun) watch(p *pastReader, res resource, rv uint64, at bool) {
 		when = "rv:" + strconv.FormatUint(rv, 10)
 	}
 	c := p.client(when, fmt.Sprintf("watch-%d-%s-%d", len(r.watches), res.name, rv), res, r.selector(res))
-	c.http = newHTTP(false)
+	c.http = r.round.gateway.http(false)
 	c.bookmarks = r.rand.IntN(4) > 0
 	c.timeout = []time.Duration{300 * time.Second, 7 * time.Second}[r.rand.IntN(2)]
 	c.move(rv, true)

@@ -25,7 +25,7 @@ func TestReplicas(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	g, err := c.Gateway()
+	g, err := startGateway(t, c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,8 +40,9 @@ func TestReplicas(t *testing.T) {
 		t.Helper()
 		must(kubectl(c, "create", "configmap", name))
 	}
+	client := g.http(false)
 	has := func(query, name string) (bool, error) {
-		text, err := get(t.Context(), g.URL+"/api/v1/namespaces/default/configmaps"+query)
+		text, err := get(t.Context(), client, g.URL+"/api/v1/namespaces/default/configmaps"+query)
 		return strings.Contains(text, `"name":"`+name+`"`), err
 	}
 	follows := func(name string, want bool) {
@@ -84,14 +85,14 @@ func TestReplicas(t *testing.T) {
 }
 
 // get returns the body of an answer.
-func get(ctx context.Context, url string) (string, error) {
+func get(ctx context.Context, client *http.Client, url string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, clusterTimeout)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return "", err
 	}
-	resp, err := http.DefaultClient.Do(req)
+	resp, err := client.Do(req)
 	if err != nil {
 		return "", err
 	}

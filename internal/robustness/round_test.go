@@ -54,7 +54,7 @@ type round struct {
 	apiServers []string
 	etcd       *etcd
 	proxy      *faultproxy.Proxy
-	gateway    *clustertest.Gateway
+	gateway    *realGateway
 	namespaces []string
 	clients    []*client
 	informers  []*informed
@@ -65,6 +65,7 @@ type round struct {
 	kills      []kill   // those that happened
 	backups    []backupFile
 	restored   []time.Time // when etcd was restored
+	unready    []timeSpan  // when an API server was down, or not ready
 	texts      texts
 
 	// complete are clients that have done what the clients and the browser had done when
@@ -167,7 +168,7 @@ func (r *round) start(ctx context.Context, wg *sync.WaitGroup) error {
 	if err := r.proxy.WriteKubeconfig(kubeconfig); err != nil {
 		return err
 	}
-	if r.gateway, err = r.cluster.Gateway("--kubeconfig", kubeconfig); err != nil {
+	if r.gateway, err = startGateway(r.t, r.cluster, "--kubeconfig", kubeconfig); err != nil {
 		r.proxy.Close()
 		return err
 	}
@@ -251,7 +252,7 @@ func (r *round) makeClients(direct *http.Client, base string) {
 		{byPages, true, 10 * s, 0, false}, {byList, false, 20 * s, 4 * time.Millisecond, false}, {byNow, true, 6 * s, 0, true},
 	}
 	add := func(res resource, sel selector, k kind, isDirect bool) {
-		where, url, conn := "gateway", r.gateway.URL, newHTTP(k.slow > 0)
+		where, url, conn := "gateway", r.gateway.URL, r.gateway.http(k.slow > 0)
 		if isDirect {
 			where, url, conn = "direct", base, direct
 		}
@@ -342,6 +343,9 @@ func (h *history) behind(clients []*client) (behind, due int) {
 
 func (r *round) history(final, last map[string]uint64) (*history, error) {
 	h := &history{truths: map[string]*truth{}, clients: r.complete, final: final, whole: r.profile.whole}
+	if r.gateway.shared != nil {
+		h.refusing = r.unready
+	}
 	if h.clients == nil {
 		h.clients = append(r.clients, r.browser.clients()...)
 	}
@@ -353,7 +357,7 @@ func (r *round) history(final, last map[string]uint64) (*history, error) {
 		h.truths[name] = t
 	}
 	logs := append(r.logs, r.gateway.Log())
-	h.epochs, h.whole = epochs(logs), h.whole && !unproven(logs)
+	h.epochs, h.whole, h.revoked = epochs(logs), h.whole && !unproven(logs), revoked(logs)
 	for _, c := range r.informers {
 		h.clients = append(h.clients, c.judged(h)...)
 	}

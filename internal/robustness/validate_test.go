@@ -31,6 +31,7 @@ var validators = []validator{
 	{"fresh", each(fresh)},
 	{"documented", each(documented)},
 	{"steady", each(steady)},
+	{"granted", granted},
 }
 
 // each makes a validator from a judge of single exchanges.
@@ -408,9 +409,10 @@ func (t *truth) deletion(uid string) uint64 {
 
 // documented: a stream ends as the API documents it, and has complete frames
 // only: it ends normally, with its connection, or with an ERROR 410, 429 or 5xx. A
-// request is refused only with 429 or 5xx, and an expired page of a list with 410.
-func documented(_ *history, x *exchange) string {
-	if x.Code == 410 && x.Verb == byPages {
+// request is refused only with 429 or 5xx, and an expired page of a list with 410. (In shared
+// mode, an API server that is not ready yet refuses all but system:masters.)
+func documented(h *history, x *exchange) string {
+	if x.Code == 410 && x.Verb == byPages || x.Code == 403 && h.isRefusing(x) {
 		return ""
 	}
 	if x.Code != 0 && x.Code != 200 && x.Code != 429 && x.Code/100 != 5 {
@@ -427,6 +429,13 @@ func documented(_ *history, x *exchange) string {
 	return ""
 }
 
+// isRefusing reports whether the API server may have refused a request of a gateway's client.
+func (h *history) isRefusing(x *exchange) bool {
+	return !x.Direct && slices.ContainsFunc(h.refusing, func(s timeSpan) bool {
+		return !x.Ended.Before(s.from) && !x.Began.After(s.to)
+	})
+}
+
 // steady: unless a fault made a gateway lose its history, no client gets 410. (A record has a
 // gap where it could not be continued at once, as when the gateway could not reach the API
 // server when it started.)
@@ -439,6 +448,15 @@ func steady(h *history, x *exchange) string {
 		return "the history was complete: " + x.End
 	}
 	return ""
+}
+
+// granted: in shared mode, no watch ends as if its right were gone, since the clients keep
+// their rights.
+func granted(h *history) (all []violation) {
+	for _, line := range h.revoked {
+		all = append(all, violation{what: line})
+	}
+	return all
 }
 
 // judge returns all that validators find.

@@ -250,6 +250,17 @@ func TestBadHistories(t *testing.T) {
 			h.acks = []ack{{At: day.Add(-time.Second), Resource: "x", RV: 11}}
 		}, "fresh"},
 		{"a request refused", all, func(l, _ *exchange, _ *history) { l.Code = 403 }, "documented"},
+		{"a request refused after the API server was ready", all, func(l, _ *exchange, h *history) {
+			l.Code, l.Began, l.Ended = 403, day.Add(time.Second), day.Add(time.Minute)
+			h.refusing = []timeSpan{{day.Add(-time.Minute), day}, {day.Add(time.Hour), day.Add(2 * time.Hour)}}
+		}, "documented"},
+		{"a request of the API server's own client refused", all, func(l, _ *exchange, h *history) {
+			l.Code, l.Began, l.Ended, l.Direct = 403, day, day.Add(time.Second), true
+			h.refusing = []timeSpan{{day, day.Add(time.Second)}}
+		}, "documented"},
+		{"a watch whose right was not confirmed", all, func(_, _ *exchange, h *history) {
+			h.revoked = revoked([]string{"a\n", `level=INFO msg="watches end, because their right was not confirmed" user=u` + "\nb\n"})
+		}, "granted"},
 		{"half a frame", all, func(_, w *exchange, _ *history) {
 			w.Events = append(w.Events, event{Type: "MALFORMED", RV: 20, Text: "{"})
 		}, "documented"},
@@ -276,5 +287,18 @@ func TestBadHistories(t *testing.T) {
 		if !shown[v.name] {
 			t.Errorf("no case shows that %s can fail", v.name)
 		}
+	}
+}
+
+// TestRefusedBeforeReady: in shared mode, an API server that is not ready yet may refuse.
+func TestRefusedBeforeReady(t *testing.T) {
+	day := time.Now()
+	x := &exchange{Code: 403, Began: day, Ended: day.Add(time.Second)}
+	h := &history{refusing: []timeSpan{{day.Add(-time.Minute), day}}}
+	if what := documented(h, x); what != "" {
+		t.Error(what)
+	}
+	if x.Code = 401; documented(h, x) == "" {
+		t.Error("401 is accepted")
 	}
 }

@@ -3,12 +3,15 @@
 
 // informer.mjs URL RESOURCE…: follows resources, such as v1/pods, with the informer for
 // browsers, and prints a line of JSON for each thing that it emits. It ends with its input.
+// INFORMER_TOKEN is the bearer token; none is sent if it is not set.
 
 import { connect } from '../../../ui/informer/src/index.ts';
 
 const [base, ...resources] = process.argv.slice(2);
 let refused; // the last answer that was an error, for the message of an unexpected one
+const token = process.env.INFORMER_TOKEN;
 const connection = connect(base, {
+  headers: token ? { Authorization: `Bearer ${token}` } : {},
   async fetch(url, init) {
     const response = await fetch(url, init);
     if (!response.ok) refused = { url, at: new Date(), code: response.status, headers: Object.fromEntries(response.headers) };
