@@ -176,7 +176,7 @@ apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRole
 metadata: {name: NAMESPACE-export}
 rules:
-- {apiGroups: [example.com], resources: [gadgets], verbs: [get, list, watch]}
+- {apiGroups: [export.example.com], resources: [gadgets], verbs: [get, list, watch]}
 - {nonResourceURLs: [/watchkeeper/v1/history], verbs: [get]}
 ---
 apiVersion: rbac.authorization.k8s.io/v1
@@ -191,20 +191,24 @@ subjects: [{kind: ServiceAccount, name: exporter, namespace: NAMESPACE}]
 func TestExportOfDefinitions(t *testing.T) {
 	inStage(t, quiet)
 	const secret = "only-for-those-who-may-read-definitions"
+	const kind = "gadgets.export.example.com"
+	of := func(template string, values ...string) string {
+		return strings.NewReplacer(append(values, "example.com", "export.example.com")...).Replace(template)
+	}
 	t.Cleanup(func() {
-		_ = cluster.Kubectl(context.Background(), "delete", "crd", "gadgets.example.com", "--ignore-not-found").Run()
+		_ = cluster.Kubectl(context.Background(), "delete", "crd", kind, "--ignore-not-found").Run()
 	})
-	apply(t, strings.NewReplacer("SCOPE", "Namespaced", "KIND", "Gadget", "DEFAULT", ", description: "+secret).Replace(gadgets))
-	established(t, "gadgets.example.com")
-	g := startFairGateway(t, "--data-dir", t.TempDir(), "--record", "gadgets.example.com")
+	apply(t, of(gadgets, "SCOPE", "Namespaced", "KIND", "Gadget", "DEFAULT", ", description: "+secret))
+	established(t, kind)
+	g := startFairGateway(t, "--data-dir", t.TempDir(), "--record", kind)
 	ns := g.ns
-	apply(t, strings.ReplaceAll(gadget, "NAMESPACE", ns))
+	apply(t, of(gadget, "NAMESPACE", ns))
 	kubectl(t, "-n", ns, "create", "serviceaccount", "exporter")
 	apply(t, strings.ReplaceAll(exporterRole, "NAMESPACE", ns))
 	user := g.user(t, "exporter", "127.0.0.1", false, false)
 	token := user.token
 	export := func(headers ...string) (int, string) {
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, g.URL+"/watchkeeper/v1/history/export?resource=gadgets.example.com", http.NoBody)
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, g.URL+"/watchkeeper/v1/history/export?resource="+kind, http.NoBody)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -240,11 +244,11 @@ func TestExportOfDefinitions(t *testing.T) {
 		"a header":      {"Authorization", "Bearer " + token},
 		"a subprotocol": {"Connection", "x-upgrade", "Upgrade", "websocket", "Sec-Websocket-Protocol", protocol},
 	} {
-		if code, text := export(headers...); code != http.StatusOK || !strings.Contains(text, "/apis/example.com/v1") || strings.Contains(text, secret) {
+		if code, text := export(headers...); code != http.StatusOK || !strings.Contains(text, "/apis/export.example.com/v1") || strings.Contains(text, secret) {
 			t.Errorf("by %s: %d; the definition is in it: %t", name, code, strings.Contains(text, secret))
 		}
 	}
-	apply(t, strings.NewReplacer("NAMESPACE", ns, "[example.com]", "[example.com, apiextensions.k8s.io]", "[gadgets]", "[gadgets, customresourcedefinitions]").Replace(exporterRole))
+	apply(t, strings.NewReplacer("NAMESPACE", ns, "[export.example.com]", "[export.example.com, apiextensions.k8s.io]", "[gadgets]", "[gadgets, customresourcedefinitions]").Replace(exporterRole))
 	eventually(t, "the definition, once it may be read", func() bool {
 		_, text := export("Authorization", "Bearer "+token)
 		return strings.Contains(text, secret)

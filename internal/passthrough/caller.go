@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
-	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/transport"
@@ -68,17 +67,16 @@ func (p *Handler) identifyCaller(in *http.Request, out http.Header) {
 			delete(out, name)
 		}
 	}
-	switch caller, token := access.CallerOf(in.Context()), out["Authorization"]; {
+	switch caller := access.CallerOf(in.Context()); {
 	case !caller.HasToken():
 		none := maps.Clone(request.WithoutCredentials(&http.Request{Header: out}).Header) // which may be out itself
 		clear(out)
 		maps.Copy(out, none)
-	case len(token) > 0 && strings.Contains(token[0], caller.Token):
-		out["Authorization"] = token[:1] // the one that was authenticated
-	case !request.IsUpgrade(in) || !request.BringsTokenProtocol(out):
-		// The token was the subprotocol of a WebSocket. To the API server it is none: the
+	case out.Get("Authorization") != "" || !request.IsUpgrade(in) || !request.BringsTokenProtocol(out):
+		// The one that was authenticated, and no other one beside it. A token that is the
+		// subprotocol of a WebSocket stays there, unless to the API server it is none: the
 		// request is not for a WebSocket, or Connection names the subprotocols.
-		out.Set("Authorization", "Bearer "+caller.Token)
+		out["Authorization"] = []string{"Bearer " + caller.Token}
 	}
 }
 
