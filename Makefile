@@ -70,7 +70,7 @@ test-ha: build ## Runs the tests with a control plane in front of three API serv
 	done
 
 .PHONY: test-shared
-test-shared: build ## Runs the conformance and robustness tests with gateways in shared mode and a ServiceAccount's token (about 10 minutes).
+test-shared: build ## Runs the conformance and robustness tests with gateways in shared mode and a ServiceAccount's token (about 3 minutes).
 	@scripts/deps test
 	@WATCHKEEPER_SHARED=1 scripts/test conformance robustness
 
