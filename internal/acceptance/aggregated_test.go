@@ -33,6 +33,27 @@ spec:
   service: {name: life, namespace: default, port: PORT}
 `
 
+// register registers a server for the version v1 of the group NAME.example.org. It returns
+// the manifest.
+func register(t *testing.T, name string, server http.Handler) string {
+	t.Helper()
+	https := httptest.NewUnstartedServer(server)
+	https.Config.ErrorLog = log.New(io.Discard, "", 0) // tests drop connections
+	https.StartTLS()
+	t.Cleanup(https.Close)
+	address, err := url.Parse(https.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	manifest := strings.NewReplacer("life", name, "PORT", address.Port()).Replace(apiService)
+	apply(t, manifest)
+	t.Cleanup(func() {
+		_ = cluster.Kubectl(context.Background(), "delete", "apiservice/v1."+name+".example.org", "service/"+name, "--ignore-not-found").Run()
+		https.CloseClientConnections() // watches that are open
+	})
+	return manifest
+}
+
 // TestAggregated registers an aggregated API with every kind of resource, makes
 // it unavailable and available again, and removes it. Responses through the
 // gateway are those of the API server.
@@ -49,19 +70,7 @@ func TestAggregated(t *testing.T) {
 	server := newAggregate()
 	server.set("one", map[string]string{"color": "red"})
 	server.set("two", map[string]string{"color": "blue"})
-	https := httptest.NewUnstartedServer(server)
-	https.Config.ErrorLog = log.New(io.Discard, "", 0) // the test drops connections
-	https.StartTLS()
-	t.Cleanup(https.Close)
-	address, err := url.Parse(https.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	apply(t, strings.ReplaceAll(apiService, "PORT", address.Port()))
-	t.Cleanup(func() {
-		_ = cluster.Kubectl(context.Background(), "delete", "apiservice/v1.life.example.org", "service/life", "--ignore-not-found").Run()
-		https.CloseClientConnections() // watches that are open
-	})
+	manifest := register(t, "life", server)
 	client, up := direct(t)
 	const base = "/apis/life.example.org/v1"
 	available := func(want string) {
@@ -133,7 +142,7 @@ func TestAggregated(t *testing.T) {
 		return code == http.StatusNotFound
 	})
 	same("removed")
-	apply(t, strings.ReplaceAll(apiService, "PORT", address.Port()))
+	apply(t, manifest)
 	available("True")
 	same("there again")
 }

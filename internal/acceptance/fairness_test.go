@@ -13,8 +13,6 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -62,22 +60,8 @@ func startFairGateway(t *testing.T, flags ...string) *fairGateway {
 		kubectl(t, "-n", ns, "create", "serviceaccount", name)
 	}
 	apply(t, strings.ReplaceAll(fairnessRole, "NAMESPACE", ns))
-	dir := t.TempDir()
-	g, err := cluster.Gateway(append([]string{"--shared", "--cert-dir", dir}, flags...)...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if exit := g.Terminate(); exit != 0 {
-			t.Errorf("watchkeeper ended with %d on SIGTERM:\n%s", exit, g.Log())
-		}
-	})
-	f := &fairGateway{Gateway: g, ns: ns, roots: x509.NewCertPool()}
-	ca, err := os.ReadFile(filepath.Join(dir, "ca.crt"))
-	if err != nil || !f.roots.AppendCertsFromPEM(ca) {
-		t.Fatal("no CA: ", err)
-	}
-	return f
+	g := startShared(t, flags...)
+	return &fairGateway{Gateway: g.Gateway, ns: ns, roots: g.Roots}
 }
 
 // A fairUser is a client with a token.

@@ -5,10 +5,7 @@ package acceptance
 
 import (
 	"context"
-	"io"
-	"log"
 	"net/http"
-	"net/http/httptest"
 	"net/url"
 	"path"
 	"strings"
@@ -36,20 +33,10 @@ func TestSharedAggregated(t *testing.T) {
 	for _, owner := range []string{"ann", "ben"} {
 		server.Put("notes.notes.example.org", map[string]any{"metadata": map[string]any{"name": "of-" + owner, "uid": owner, "labels": map[string]string{"owner": owner}}})
 	}
-	https := httptest.NewUnstartedServer(server)
-	https.Config.ErrorLog = log.New(io.Discard, "", 0) // the test drops connections
-	https.StartTLS()
-	t.Cleanup(https.Close)
-	address, err := url.Parse(https.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	service := strings.NewReplacer("life", "notes", "PORT", address.Port()).Replace(apiService)
-	apply(t, service)
 	t.Cleanup(func() {
-		_ = cluster.Kubectl(context.Background(), "delete", "apiservice/v1.notes.example.org", "service/notes", "namespace/aggregated", "--ignore-not-found").Run()
-		https.CloseClientConnections() // watches that are open
+		_ = cluster.Kubectl(context.Background(), "delete", "namespace/aggregated", "--ignore-not-found").Run()
 	})
+	register(t, "notes", server)
 	kubectl(t, "wait", "apiservice/v1.notes.example.org", "--for=condition=Available", "--timeout=150s")
 
 	must := func(_ any, err error) {

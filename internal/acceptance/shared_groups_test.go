@@ -263,7 +263,7 @@ func changing(t *testing.T, groups []*group) (stop func()) {
 }
 
 // openStreams opens all streams of all users.
-func openStreams(ctx context.Context, t *testing.T, gw *sharedGateway, groups []*group) {
+func openStreams(ctx context.Context, t *testing.T, gw *clustertest.SharedGateway, groups []*group) {
 	t.Helper()
 	// The first request makes the gateway watch ConfigMaps.
 	some := groups[len(groups)-1].users[0]
@@ -315,7 +315,7 @@ func (g *group) add(user int, streams []*stream) {
 }
 
 // fromCache checks that the gateway has passed no watch through: it could not end it.
-func fromCache(t *testing.T, gw *sharedGateway) {
+func fromCache(t *testing.T, gw *clustertest.SharedGateway) {
 	t.Helper()
 	_, text := get(t, http.DefaultClient, gw.Admin+"/metrics")
 	for line := range strings.Lines(text) {

@@ -19,6 +19,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/watchkeeper/watchkeeper/internal/clustertest"
 )
 
 // sharedSession is a kubectl session of a user with the rights of an admin in one
@@ -139,7 +141,7 @@ type kubectlUser struct {
 	name        string // at the API server
 	token       string // empty for a user with a certificate
 	impersonate bool   // may act as ada
-	gateway     *sharedGateway
+	gateway     *clustertest.SharedGateway
 	same        string            // commands that have the same output at both sides
 	refused     map[string]string // the gateway's refusal of further commands
 }
@@ -261,7 +263,7 @@ func (u *kubectlUser) kubeconfigs(t *testing.T, dir string) (files [2]string) {
 		c := clientcmdapi.NewConfig()
 		c.Clusters["c"] = &clientcmdapi.Cluster{Server: cluster.Config.Host, CertificateAuthority: filepath.Join(cluster.Dir, "pki", "ca.crt")}
 		if at == via {
-			c.Clusters["c"] = &clientcmdapi.Cluster{Server: u.gateway.URL, CertificateAuthority: u.gateway.ca}
+			c.Clusters["c"] = &clientcmdapi.Cluster{Server: u.gateway.URL, CertificateAuthority: u.gateway.CA}
 		}
 		c.AuthInfos["u"] = auth
 		c.Contexts["x"] = &clientcmdapi.Context{Cluster: "c", AuthInfo: "u"}

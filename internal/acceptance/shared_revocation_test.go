@@ -17,6 +17,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/watchkeeper/watchkeeper/internal/clustertest"
 )
 
 const (
@@ -211,7 +213,7 @@ func awaitEnd(t *testing.T, one *group, s *stream, deadline time.Time) time.Time
 }
 
 // compareRefusals compares what users get who watch again.
-func compareRefusals(t *testing.T, g *sharedGateway, one *group) {
+func compareRefusals(t *testing.T, g *clustertest.SharedGateway, one *group) {
 	t.Helper()
 	_, base := direct(t)
 	inParallel(one.loses, func(i int) {

@@ -9,8 +9,6 @@ import (
 	"crypto/x509"
 	"net"
 	"net/http"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -18,45 +16,21 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/clustertest"
 )
 
-// A sharedGateway is a gateway in shared mode, with a self-signed certificate.
-type sharedGateway struct {
-	*clustertest.Gateway
-	// ca is the path of the certificate authority for its clients.
-	ca string
-	// roots trust the gateway and the API servers.
-	roots *x509.CertPool
-}
-
 // startShared starts a gateway in shared mode, with further flags of serve.
-func startShared(t *testing.T, flags ...string) *sharedGateway {
+func startShared(t *testing.T, flags ...string) *clustertest.SharedGateway {
 	t.Helper()
-	dir := t.TempDir()
-	gw, err := cluster.Gateway(append([]string{"--shared", "--cert-dir", dir}, flags...)...)
+	g, err := cluster.SharedGateway(t.TempDir(), flags...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
 		if t.Failed() {
-			t.Logf("the log of the gateway in shared mode:\n%s", gw.Log())
+			t.Logf("the log of the gateway in shared mode:\n%s", g.Log())
 		}
-		if exit := gw.Terminate(); exit != 0 {
-			t.Errorf("watchkeeper ended with %d on SIGTERM:\n%s", exit, gw.Log())
+		if exit := g.Terminate(); exit != 0 {
+			t.Errorf("watchkeeper ended with %d on SIGTERM:\n%s", exit, g.Log())
 		}
 	})
-	g := &sharedGateway{Gateway: gw, ca: filepath.Join(dir, "ca.crt"), roots: x509.NewCertPool()}
-	own, err := os.ReadFile(g.ca)
-	if err != nil {
-		t.Fatal(err)
-	}
-	apiServers, err := cluster.ServerCA()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, ca := range [][]byte{own, apiServers} {
-		if !g.roots.AppendCertsFromPEM(ca) {
-			t.Fatalf("no certificate in %q", ca)
-		}
-	}
 	return g
 }
 
@@ -72,9 +46,9 @@ type sharedUser struct {
 
 // newSharedUser returns a user with a token; or with a client certificate, if the token is
 // empty.
-func newSharedUser(t *testing.T, g *sharedGateway, name, token string) *sharedUser {
+func newSharedUser(t *testing.T, g *clustertest.SharedGateway, name, token string) *sharedUser {
 	t.Helper()
-	u := &sharedUser{name: name, token: token, roots: g.roots}
+	u := &sharedUser{name: name, token: token, roots: g.Roots}
 	if token == "" {
 		cert, key, err := cluster.ClientCert(name)
 		if err != nil {

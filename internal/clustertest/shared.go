@@ -28,37 +28,23 @@ func IsShared(t testing.TB) bool {
 	return FromEnv(t, "WATCHKEEPER_SHARED", 0) != 0
 }
 
-// A SharedGateway is a gateway in shared mode with a self-signed certificate, and a
-// ServiceAccount that may do everything.
+// A SharedGateway is a gateway in shared mode, with a self-signed certificate.
 type SharedGateway struct {
 	*Gateway
 	// CA is the path of the certificate authority for its clients.
 	CA string
 	// Roots trust the gateway and the API servers.
 	Roots *x509.CertPool
-	// Token is a token of the ServiceAccount.
-	Token string
 }
 
-// The ServiceAccount of SharedGateway. It exists from the first one on, so that it is in
-// the snapshots of etcd that a test takes later, with the UID of the tokens.
-const adminNamespace, adminName = "kube-system", "watchkeeper-test-admin"
-
-// tokenLife is how long a token of SharedGateway is valid.
-const tokenLife = 2 * time.Hour
-
-// SharedGateway starts a gateway in shared mode as Gateway does.
-func (c *Cluster) SharedGateway(ctx context.Context, args ...string) (*SharedGateway, error) {
-	token, err := c.adminToken(ctx)
-	if err != nil {
-		return nil, err
-	}
-	certs := filepath.Join(c.work, "certs")
+// SharedGateway starts a gateway in shared mode as Gateway does. certs is the directory of
+// its certificate.
+func (c *Cluster) SharedGateway(certs string, args ...string) (*SharedGateway, error) {
 	gw, err := c.Gateway(append([]string{"--shared", "--cert-dir", certs}, args...)...)
 	if err != nil {
 		return nil, err
 	}
-	g := &SharedGateway{Gateway: gw, CA: filepath.Join(certs, "ca.crt"), Roots: x509.NewCertPool(), Token: token}
+	g := &SharedGateway{Gateway: gw, CA: filepath.Join(certs, "ca.crt"), Roots: x509.NewCertPool()}
 	for _, path := range []string{g.CA, c.pki("ca.crt")} {
 		ca, err := os.ReadFile(path)
 		if err == nil && !g.Roots.AppendCertsFromPEM(ca) {
@@ -72,14 +58,21 @@ func (c *Cluster) SharedGateway(ctx context.Context, args ...string) (*SharedGat
 	return g, nil
 }
 
-// Config is client-go's configuration for the gateway, with the token.
-func (g *SharedGateway) Config() *rest.Config {
-	return &rest.Config{Host: g.URL, BearerToken: g.Token, TLSClientConfig: rest.TLSClientConfig{CAFile: g.CA}, QPS: -1}
+// Config is client-go's configuration for the gateway, with a token.
+func (g *SharedGateway) Config(token string) *rest.Config {
+	return &rest.Config{Host: g.URL, BearerToken: token, TLSClientConfig: rest.TLSClientConfig{CAFile: g.CA}, QPS: -1}
 }
 
-// adminToken returns a token of a ServiceAccount that may do everything, which it creates
+// The ServiceAccount of AdminToken. It exists from the first token on, so that it is in the
+// snapshots of etcd that a test takes later, with the UID of the tokens.
+const adminNamespace, adminName = "kube-system", "watchkeeper-test-admin"
+
+// tokenLife is how long a token of AdminToken is valid.
+const tokenLife = 2 * time.Hour
+
+// AdminToken returns a token of a ServiceAccount that may do everything, which it creates
 // if there is none.
-func (c *Cluster) adminToken(ctx context.Context) (string, error) {
+func (c *Cluster) AdminToken(ctx context.Context) (string, error) {
 	client, err := kubernetes.NewForConfig(c.Config)
 	if err != nil {
 		return "", err

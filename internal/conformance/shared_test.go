@@ -24,7 +24,11 @@ var sharedDiffers = []string{"UnauthorizedInYAML", "EmptyToken"}
 // ServiceAccount with all rights, and the API server as the same user.
 func startShared(t *testing.T) (want, got *compare.Endpoint) {
 	t.Helper()
-	shared, err := cluster.SharedGateway(t.Context())
+	token, err := cluster.AdminToken(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	shared, err := cluster.SharedGateway(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,12 +37,12 @@ func startShared(t *testing.T) (want, got *compare.Endpoint) {
 	as := func(url string) *compare.Endpoint {
 		e := endpoint(url, config, config)
 		for _, client := range []*http.Client{e.Client, e.HTTP2} {
-			client.Transport = clustertest.Bearer{Token: shared.Token, Next: client.Transport}
+			client.Transport = clustertest.Bearer{Token: token, Next: client.Transport}
 		}
 		dial := e.Dial
 		e.Dial = func(ctx context.Context) (net.Conn, error) {
 			conn, err := dial(ctx)
-			return &bearerConn{Conn: conn, token: shared.Token}, err
+			return &bearerConn{Conn: conn, token: token}, err
 		}
 		return e
 	}

@@ -36,11 +36,13 @@ func (h *reads) checkServer(ctx context.Context, id kube.Resource) *metav1.Statu
 	if h.shared == nil || id.BuiltIn() {
 		return nil
 	}
-	definitions := h.pastForms.of(h, id, nil).definitions
+	var err error
 	if res := h.cache.Watched(id); res != nil {
-		definitions = res.Definitions
+		_, err = res.Definitions.Get(ctx, 0)
+	} else {
+		_, err = h.pastForms.of(h, id, nil).definitions.Get(ctx, 0)
 	}
-	switch _, err := definitions.Get(ctx, 0); {
+	switch {
 	case err == nil:
 		return nil
 	case errors.Is(err, upstream.ErrUndefined):

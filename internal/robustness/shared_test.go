@@ -8,6 +8,7 @@ import (
 	"crypto/tls"
 	"net"
 	"net/http"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -22,6 +23,7 @@ import (
 type realGateway struct {
 	*clustertest.Gateway
 	shared *clustertest.SharedGateway // nil in local mode
+	token  string
 }
 
 // startGateway starts a gateway in front of the cluster, with further flags of serve.
@@ -30,11 +32,15 @@ func startGateway(t *testing.T, c *clustertest.Cluster, flags ...string) (*realG
 		gw, err := c.Gateway(flags...)
 		return &realGateway{Gateway: gw}, err
 	}
-	shared, err := c.SharedGateway(t.Context(), flags...)
+	token, err := c.AdminToken(t.Context())
 	if err != nil {
 		return nil, err
 	}
-	return &realGateway{shared.Gateway, shared}, nil
+	shared, err := c.SharedGateway(filepath.Join(c.Dir, "certs"), flags...)
+	if err != nil {
+		return nil, err
+	}
+	return &realGateway{shared.Gateway, shared, token}, nil
 }
 
 // http returns a separate HTTP client. The receive buffer of a slow client is small, so
@@ -56,7 +62,7 @@ func (g *realGateway) http(slow bool) *http.Client {
 	}
 	transport.ForceAttemptHTTP2 = !slow
 	transport.TLSClientConfig = &tls.Config{RootCAs: g.shared.Roots}
-	return &http.Client{Transport: clustertest.Bearer{Token: g.shared.Token, Next: transport}}
+	return &http.Client{Transport: clustertest.Bearer{Token: g.token, Next: transport}}
 }
 
 // source returns the gateway for Go informers.
@@ -64,7 +70,7 @@ func (g *realGateway) source() (*informer.Source, error) {
 	if g.shared == nil {
 		return informer.FromURL(g.URL)
 	}
-	return kubeconfig.FromConfig(g.shared.Config())
+	return kubeconfig.FromConfig(g.shared.Config(g.token))
 }
 
 // env returns the variables of the environment by which testdata/informer.mjs trusts the
@@ -73,5 +79,5 @@ func (g *realGateway) env() []string {
 	if g.shared == nil {
 		return nil
 	}
-	return []string{"NODE_EXTRA_CA_CERTS=" + g.shared.CA, "INFORMER_TOKEN=" + g.shared.Token}
+	return []string{"NODE_EXTRA_CA_CERTS=" + g.shared.CA, "INFORMER_TOKEN=" + g.token}
 }
