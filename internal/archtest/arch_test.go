@@ -23,7 +23,8 @@ const module = "github.com/watchkeeper/watchkeeper/"
 var layers = [][]string{
 	{"cmd/watchkeeper"},
 	{"internal/cli"},
-	{"internal/server"},
+	{"internal/get"},
+	{"internal/connect", "internal/server"},
 	{"internal/gateway"},
 	{"internal/accessapi", "internal/historyapi", "internal/multiwatch", "internal/passthrough", "internal/rbacwatch", "internal/recorder"},
 	{"internal/watchcache"},

@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/internal/connect"
 )
 
 func newAt(s streams) *cobra.Command {
@@ -41,8 +42,7 @@ kubectl's.`,
 		},
 		RunE: func(cmd *cobra.Command, args []string) error { return c.at(cmd.Context(), args[0], kubectl) },
 	}
-	c.addFlags(cmd.Flags())
-	c.addNamespace(cmd.Flags())
+	c.addScopeFlags(cmd.Flags())
 	cmd.Flags().SetInterspersed(false) // arguments after -- are kubectl's
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usageError(cmd, negativeAge(err)) })
 	return cmd
@@ -82,7 +82,7 @@ func kubectlArgs(cmd *cobra.Command, args []string) ([]string, error) {
 }
 
 func (c *client) at(ctx context.Context, text string, args []string) error {
-	if err := c.prepareScope(false); err != nil {
+	if err := c.prepareScope(ctx, false); err != nil {
 		return err
 	}
 	moment, err := c.when(ctx, "WHEN", text)
@@ -111,8 +111,13 @@ func (c *client) at(ctx context.Context, text string, args []string) error {
 		return err
 	}
 	defer os.RemoveAll(cache)
-	// The credentials of the kubeconfig are for its API server, not for this one.
-	flags := []string{"--server=" + c.server + "/at/" + moment, "--kubeconfig=" + os.DevNull, "--cache-dir=" + cache, "--namespace=" + c.namespace}
+	flags := []string{"--server=" + c.server + "/at/" + moment}
+	if connect.Plain(c.server) { // it gets no credentials
+		flags = append(flags, "--kubeconfig="+os.DevNull)
+	} else {
+		flags = append(flags, c.flags.Arguments()...)
+	}
+	flags = append(flags, "--cache-dir="+cache, "--namespace="+c.namespace)
 	// Flags follow the command, because a plugin's command must come first.
 	if !strings.HasPrefix(args[0], "-") {
 		flags, args = append(args[:1:1], flags...), args[1:]

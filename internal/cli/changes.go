@@ -50,8 +50,7 @@ With --watch, list the changes as they are recorded, oldest first.`,
 		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd, args) },
 	}
 	f := cmd.Flags()
-	o.client.addFlags(f)
-	o.addNamespace(f)
+	o.client.addScopeFlags(f)
 	f.BoolVarP(&o.allNamespaces, "all-namespaces", "A", false, "list all namespaces, and objects without one")
 	f.StringVar(&o.since, "since", "", "list changes after this moment: an age such as 10m, a time, or the resourceVersion of the one RESOURCE; the default is an hour before --until, and now with --watch")
 	f.StringVar(&o.until, "until", "now", "list changes up to this moment; a second includes what is printed with it")
@@ -66,7 +65,7 @@ With --watch, list the changes as they are recorded, oldest first.`,
 
 func (o *changesOptions) run(cmd *cobra.Command, args []string) error {
 	ctx := cmd.Context()
-	if err := o.prepareScope(o.allNamespaces); err != nil {
+	if err := o.prepareScope(ctx, o.allNamespaces); err != nil {
 		return err
 	}
 	if err := o.output.prepare(o.streams); err != nil {

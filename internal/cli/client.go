@@ -12,7 +12,6 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"os"
 	"strings"
 	"syscall"
 	"time"
@@ -22,18 +21,15 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/watchkeeper/watchkeeper/internal/api"
+	"github.com/watchkeeper/watchkeeper/internal/connect"
 )
 
-const (
-	defaultServer = "http://127.0.0.1:8001"
-	// serverVariable is the environment variable with the default of --server.
-	serverVariable = "WATCHKEEPER_SERVER"
-	historyAPI     = "/watchkeeper/v1/history"
-)
+const historyAPI = "/watchkeeper/v1/history"
 
 // A client is a command that talks to a running gateway.
 type client struct {
 	streams
+	flags     *connect.Flags
 	server    string
 	namespace string
 	http      http.Client
@@ -41,50 +37,57 @@ type client struct {
 	warned    bool         // an answer after recorded had a warning about the API server
 }
 
-func (c *client) addFlags(f *pflag.FlagSet) {
+// addFlags adds kubectl's connection flags.
+func (c *client) addFlags(f *pflag.FlagSet) { c.add(f, false) }
+
+// addScopeFlags adds kubectl's connection flags and --namespace.
+func (c *client) addScopeFlags(f *pflag.FlagSet) { c.add(f, true) }
+
+func (c *client) add(f *pflag.FlagSet, namespace bool) {
 	f.SortFlags = false
-	f.StringVarP(&c.server, "server", "s", cmp.Or(os.Getenv(serverVariable), defaultServer), "URL of the running gateway, including its --api-prefix if it has one; "+serverVariable+" overrides the default")
+	c.flags = connect.NewFlags()
+	c.flags.UserAgent = userAgent()
+	c.flags.Timeout, c.flags.CacheDir, c.flags.DisableCompression = nil, nil, nil
+	if !namespace {
+		c.flags.Namespace = nil
+	}
+	c.flags.AddTo(f)
+	if n := f.Lookup("namespace"); n != nil {
+		n.Usage = "namespace; the default is that of the current context"
+	}
 }
 
-func (c *client) addNamespace(f *pflag.FlagSet) {
-	f.StringVarP(&c.namespace, "namespace", "n", "", "namespace; the default is that of the current context")
-}
-
-// prepare validates --server.
-func (c *client) prepare() error {
-	source := "--server"
-	if c.server == os.Getenv(serverVariable) {
-		source = serverVariable
+// prepare chooses the gateway.
+func (c *client) prepare(ctx context.Context) (err error) {
+	if c.server, err = c.flags.Gateway(ctx); err != nil {
+		return err
 	}
-	u, err := url.Parse(c.server)
-	switch {
-	case err != nil, u.Host == "", u.Scheme != "http" && u.Scheme != "https":
-		return fmt.Errorf("%s %q is not a URL: use one such as %s", source, c.server, defaultServer)
-	case u.RawQuery != "", u.ForceQuery, strings.Contains(c.server, "#"):
-		return fmt.Errorf("%s %q has a query or a fragment: use a URL such as %s", source, c.server, defaultServer)
-	case strings.Contains(u.Path+"/", "/at/"):
-		return fmt.Errorf("%s %q is the URL of a moment: name that of the gateway, without /at/, and give the moment to the command", source, c.server)
+	if u, err := url.Parse(c.server); err == nil && strings.Contains(u.Path+"/", "/at/") {
+		return fmt.Errorf("--server %q is the URL of a moment: name that of the gateway, without /at/, and give the moment to the command", c.server)
 	}
-	c.server = strings.TrimSuffix(c.server, "/")
+	client, err := c.flags.HTTPClient()
+	if err != nil {
+		return fmt.Errorf("kubeconfig: %w: check --kubeconfig, --context, --cluster and --user", err)
+	}
+	c.http = *client
 	return nil
 }
 
-// prepareScope validates --server, and sets the namespace: that of the flag, of the
+// prepareScope chooses the gateway, and sets the namespace: that of the flag, of the
 // current context, or none for all namespaces.
-func (c *client) prepareScope(allNamespaces bool) error {
-	if err := c.prepare(); err != nil {
+func (c *client) prepareScope(ctx context.Context, allNamespaces bool) error {
+	if err := c.prepare(ctx); err != nil {
 		return err
 	}
 	if allNamespaces {
 		c.namespace = ""
 		return nil
 	}
-	if c.namespace != "" {
+	if c.namespace = *c.flags.Namespace; c.namespace != "" {
 		return nil
 	}
 	// No kubeconfig is needed, but one that cannot be read stops kubectl, too.
-	rules := clientcmd.NewDefaultClientConfigLoadingRules()
-	namespace, _, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil).Namespace()
+	namespace, _, err := c.flags.ToRawKubeConfigLoader().Namespace()
 	if err != nil && !clientcmd.IsEmptyConfig(err) {
 		return fmt.Errorf("no namespace of the current context: %w: use --namespace", err)
 	}

@@ -61,8 +61,7 @@ The exit code is 0 without a difference, 1 with one, and 2 after an error.`,
 	}
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return o.failed(usageError(cmd, err)) })
 	f := cmd.Flags()
-	o.client.addFlags(f)
-	o.addNamespace(f)
+	o.client.addScopeFlags(f)
 	f.BoolVarP(&o.allNamespaces, "all-namespaces", "A", false, "compare all namespaces")
 	f.StringVar(&o.from, "from", "", "the earlier moment: an age such as 1h, a time, or a resourceVersion; the default is an hour before --to")
 	f.StringVar(&o.to, "to", "now", "the later moment")
@@ -83,7 +82,7 @@ func (o *diffOptions) failed(err error) error {
 
 // run reports whether there are differences.
 func (o *diffOptions) run(ctx context.Context, args []string) (different bool, err error) {
-	if err := o.prepareScope(o.allNamespaces); err != nil {
+	if err := o.prepareScope(ctx, o.allNamespaces); err != nil {
 		return false, err
 	}
 	if err := o.output.prepare(o.streams); err != nil {

@@ -90,7 +90,7 @@ func (o *exportOptions) run(ctx context.Context, resources []string, temp *tempo
 		return errors.New("no output file: use --output, such as -o incident.wkr")
 	}
 	namespace := o.namespace
-	if err := o.prepare(); err != nil {
+	if err := o.prepare(ctx); err != nil {
 		return err
 	}
 	from, until, err := o.spanOf(ctx, o.since, o.until, "record export", resources)

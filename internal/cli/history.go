@@ -46,8 +46,7 @@ moment --until; those of a deleted Pod, how it had ended.`,
 		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args) },
 	}
 	f := cmd.Flags()
-	o.client.addFlags(f)
-	o.addNamespace(f)
+	o.client.addScopeFlags(f)
 	f.StringVar(&o.since, "since", "", "show versions after this moment: an age such as 1h, a time, or a resourceVersion")
 	f.StringVar(&o.until, "until", "", "show versions up to this moment; a second includes what is printed with it")
 	f.IntVar(&o.limit, "limit", 0, "maximum number of versions; 0 means all")
@@ -76,7 +75,7 @@ func (o *historyOptions) run(ctx context.Context, args []string) error {
 	if name == "" {
 		return fmt.Errorf("history shows one object: name it as %s/NAME, or compare all of them with 'watchkeeper diff %s'", resource, resource)
 	}
-	if err := o.client.prepareScope(false); err != nil {
+	if err := o.client.prepareScope(ctx, false); err != nil {
 		return err
 	}
 	if err := o.output.prepare(o.streams); err != nil {

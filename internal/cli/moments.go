@@ -48,6 +48,16 @@ func (c *client) when(ctx context.Context, flag, text string) (string, error) {
 	return w.String(), nil
 }
 
+// pastPath returns the path of a moment of the past below the gateway's URL, such as
+// /at/rv:12031.
+func (c *client) pastPath(ctx context.Context, flag, text string) (string, error) {
+	moment, err := c.when(ctx, flag, text)
+	if err != nil {
+		return "", err
+	}
+	return "/at/" + moment, c.checkRecorded(ctx, moment)
+}
+
 // between parses the flags with two moments; "" stays "". It fails if they are not in order.
 // A time and a resourceVersion cannot be compared.
 func (c *client) between(ctx context.Context, flag, text, thenFlag, then string) (from, to string, err error) {

@@ -64,7 +64,7 @@ func (c *client) resolver(ctx context.Context) (*resolver, error) {
 	if h, err := c.history(ctx); err == nil && len(h.Resources) == 0 && h.Recording.State == api.RecordingFailed {
 		return nil, errNothing(h) // do not wait for an API server that does not answer
 	}
-	d, err := discovery.NewDiscoveryClientForConfig(&rest.Config{Host: c.server, UserAgent: userAgent(), WrapTransport: withoutRetries})
+	d, err := discovery.NewDiscoveryClientForConfigAndClient(&rest.Config{Host: c.server, UserAgent: userAgent()}, &http.Client{Transport: once{c.http.Transport}})
 	if err != nil {
 		return nil, err
 	}
@@ -86,10 +86,8 @@ func (c *client) resolver(ctx context.Context) (*resolver, error) {
 	return &resolver{restmapper.NewShortcutExpander(restmapper.NewDiscoveryRESTMapper(groups), known, nil)}, nil
 }
 
-// withoutRetries keeps client-go from repeating a request for seconds: the gateway knows
-// at once whether it can answer.
-func withoutRetries(base http.RoundTripper) http.RoundTripper { return once{base} }
-
+// once keeps client-go from repeating a request for seconds: the gateway knows at once
+// whether it can answer.
 type once struct{ base http.RoundTripper }
 
 func (o once) RoundTrip(r *http.Request) (*http.Response, error) {

@@ -21,6 +21,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/watchkeeper/watchkeeper/internal/get"
 	"github.com/watchkeeper/watchkeeper/internal/server"
 )
 
@@ -48,6 +49,9 @@ func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io
 	if code, ok := errors.AsType[exitError](err); ok {
 		return int(code)
 	}
+	if code, ok := errors.AsType[get.ExitError](err); ok {
+		return int(code)
+	}
 	fmt.Fprintln(stderr, "watchkeeper: "+oneLine(explain(err)))
 	return 1
 }
@@ -68,7 +72,7 @@ cluster's history.`,
 	root.SetOut(s.out)
 	root.SetErr(s.err)
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usageError(cmd, err) })
-	root.AddCommand(newServe(s), newHistory(s), newChanges(s), newDiff(s), newAt(s), newRecord(s), newOpen(s), newVersion(s))
+	root.AddCommand(newServe(s), newGet(s), newHistory(s), newChanges(s), newDiff(s), newAt(s), newRecord(s), newOpen(s), newVersion(s))
 	return root
 }
 
@@ -135,12 +139,4 @@ func listenHint(le *server.ListenError) string {
 		return "check --address and --port"
 	}
 	return "check --" + le.Flag
-}
-
-// unknownContext lists the contexts that exist.
-func unknownContext(name string, known []string) error {
-	if len(known) == 0 {
-		return fmt.Errorf("context %q does not exist, and the kubeconfig has no contexts: check --kubeconfig", name)
-	}
-	return fmt.Errorf("context %q does not exist: choose one of %s with --context", name, strings.Join(known, ", "))
 }

@@ -22,6 +22,7 @@ import (
 
 	"github.com/watchkeeper/watchkeeper/internal/access"
 	"github.com/watchkeeper/watchkeeper/internal/audit"
+	"github.com/watchkeeper/watchkeeper/internal/connect"
 	"github.com/watchkeeper/watchkeeper/internal/fairness"
 	"github.com/watchkeeper/watchkeeper/internal/gateway"
 	"github.com/watchkeeper/watchkeeper/internal/server"
@@ -149,9 +150,9 @@ func (o *sharedOptions) impersonator(gateway *rest.Config) (*rest.Config, error)
 	case (kubeconfig == "") == (account == ""):
 		return nil, errors.New("--impersonate needs a second identity: one of --impersonate-kubeconfig and --impersonate-service-account")
 	case kubeconfig != "":
-		flags := newConfigFlags()
+		flags := connect.NewUpstreamFlags()
 		flags.KubeConfig = &kubeconfig
-		config, err := restConfig(flags)
+		config, err := connect.Upstream(flags)
 		if err != nil {
 			return nil, fmt.Errorf("--impersonate-kubeconfig: %w", err)
 		}
@@ -165,7 +166,7 @@ func (o *sharedOptions) impersonator(gateway *rest.Config) (*rest.Config, error)
 }
 
 func newServe(s streams) *cobra.Command {
-	o := &serveOptions{streams: s, config: newConfigFlags()}
+	o := &serveOptions{streams: s, config: connect.NewUpstreamFlags()}
 	o.window.Quantity = resource.MustParse(defaultWindow)
 	cmd := &cobra.Command{
 		Use:   "serve",
@@ -278,7 +279,7 @@ func (o *serveOptions) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	if o.server.RESTConfig, err = restConfig(o.config); err != nil {
+	if o.server.RESTConfig, err = connect.Upstream(o.config); err != nil {
 		return err
 	}
 	if o.server.Impersonator, err = o.shared.impersonator(o.server.RESTConfig); err != nil {

@@ -58,7 +58,7 @@ type Cluster struct {
 
 func newCluster(dir, work string) *Cluster {
 	c := &Cluster{Dir: dir, work: work}
-	c.build = sync.OnceValue(func() error { return build(c.program()) })
+	c.build = sync.OnceValue(func() error { return build(c.Program()) })
 	return c
 }
 

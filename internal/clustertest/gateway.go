@@ -54,8 +54,8 @@ func (c *Cluster) Gateway(args ...string) (*Gateway, error) {
 // freePort picks a port. localcluster uses those from 20000 on.
 func freePort() (string, error) { return freeport.Pick(10000, 10000) }
 
-// program returns the path of watchkeeper.
-func (c *Cluster) program() string { return filepath.Join(c.work, "watchkeeper") }
+// Program returns the path of watchkeeper. A gateway must have been started.
+func (c *Cluster) Program() string { return filepath.Join(c.work, "watchkeeper") }
 
 // build builds watchkeeper with the same flags as make, over a copy of make's
 // binary: if that is up to date, go build links nothing.
@@ -79,13 +79,13 @@ func build(bin string) error {
 
 // Command runs watchkeeper and returns its output. A gateway must have been started.
 func (c *Cluster) Command(ctx context.Context, args ...string) ([]byte, error) {
-	return exec.CommandContext(ctx, c.program(), args...).CombinedOutput()
+	return exec.CommandContext(ctx, c.Program(), args...).CombinedOutput()
 }
 
 // Open serves a recording. A gateway must have been started.
 func (c *Cluster) Open(file string, args ...string) (*Gateway, error) {
 	g := &Gateway{cluster: c}
-	cmd := exec.Command(c.program(), append([]string{"open", file, "--port", "0"}, args...)...)
+	cmd := exec.Command(c.Program(), append([]string{"open", file, "--port", "0"}, args...)...)
 	return g, g.await(cmd)
 }
 
@@ -97,7 +97,7 @@ func (g *Gateway) start(port, admin string) error {
 	if !slices.Contains(g.args, "--data-dir") {
 		args = append(args, "--data-dir=") // not the user's home
 	}
-	return g.await(exec.Command(g.cluster.program(), append(args, g.args...)...))
+	return g.await(exec.Command(g.cluster.Program(), append(args, g.args...)...))
 }
 
 // await starts a command that serves, and waits until it serves.

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package cli
+package connect
 
 import (
 	"cmp"
@@ -18,9 +18,9 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// newConfigFlags returns kubectl's connection flags, except those that do not
-// apply to a gateway.
-func newConfigFlags() *genericclioptions.ConfigFlags {
+// NewUpstreamFlags returns kubectl's connection flags for the API server of a gateway, without
+// those that do not apply to one.
+func NewUpstreamFlags() *genericclioptions.ConfigFlags {
 	flags := genericclioptions.NewConfigFlags(true)
 	flags.Namespace = nil
 	flags.Timeout = nil
@@ -29,10 +29,10 @@ func newConfigFlags() *genericclioptions.ConfigFlags {
 	return flags
 }
 
-// restConfig finds the API server as kubectl does: flags, then kubeconfig,
+// Upstream finds the API server of a gateway as kubectl does: flags, then kubeconfig,
 // then the service account of the Pod. Unlike kubectl it does not fall back to
 // localhost:8080, where no API server listens today.
-func restConfig(flags *genericclioptions.ConfigFlags) (*rest.Config, error) {
+func Upstream(flags *genericclioptions.ConfigFlags) (*rest.Config, error) {
 	if path := *flags.KubeConfig; path != "" {
 		if err := readable(path); err != nil {
 			return nil, fmt.Errorf("kubeconfig %s: %w: check --kubeconfig", path, err)
@@ -78,4 +78,12 @@ func readable(path string) error {
 		return errors.New("is a directory")
 	}
 	return nil
+}
+
+// unknownContext lists the contexts that exist.
+func unknownContext(name string, known []string) error {
+	if len(known) == 0 {
+		return fmt.Errorf("context %q does not exist, and the kubeconfig has no contexts: check --kubeconfig", name)
+	}
+	return fmt.Errorf("context %q does not exist: choose one of %s with --context", name, strings.Join(known, ", "))
 }

@@ -1,0 +1,28 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"github.com/watchkeeper/watchkeeper/internal/connect"
+	"github.com/watchkeeper/watchkeeper/internal/get"
+)
+
+func newGet(s streams) *cobra.Command {
+	return get.New(get.Options{
+		IOStreams: genericiooptions.IOStreams{In: s.in, Out: s.out, ErrOut: s.err},
+		UserAgent: userAgent(),
+		Moment: func(ctx context.Context, flags *connect.Flags, text string) (string, error) {
+			c := &client{streams: s, flags: flags}
+			if err := c.prepare(ctx); err != nil {
+				return "", err
+			}
+			return c.pastPath(ctx, "--at", text)
+		},
+	})
+}

@@ -1,0 +1,80 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package connect
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+)
+
+// dialTimeout bounds the attempt to connect to this machine.
+const dialTimeout = time.Second
+
+// Gateway chooses the gateway for a command that needs one, and returns its URL: that of
+// [Flags.Server]; that of this machine, if it is up; the server of the context, if it is a
+// gateway; otherwise that of this machine. It does not fail because a gateway does not answer.
+func (f *Flags) Gateway(ctx context.Context) (url string, err error) {
+	if url, err = f.Server(); err != nil {
+		return "", err
+	}
+	if url == "" {
+		url = f.anyGateway(ctx)
+	}
+	f.Use(url)
+	return url, nil
+}
+
+func (f *Flags) anyGateway(ctx context.Context) string {
+	dialer := net.Dialer{Timeout: dialTimeout}
+	if conn, err := dialer.DialContext(ctx, "tcp", strings.TrimPrefix(f.local, "http://")); err == nil {
+		conn.Close()
+		return f.local
+	}
+	config, err := f.ToRESTConfig()
+	if err != nil || !f.configured() {
+		return f.local
+	}
+	url, err := serverURL(config)
+	if err != nil {
+		return f.local
+	}
+	client, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return f.local
+	}
+	defer client.CloseIdleConnections()
+	ctx, cancel := context.WithTimeout(ctx, serverTimeout)
+	defer cancel()
+	if _, err := fetch(ctx, client, url+gatewayPath); err != nil {
+		return f.local
+	}
+	return url
+}
+
+// serverURL returns the URL of a configuration's server, without a slash at its end.
+func serverURL(config *rest.Config) (string, error) {
+	url, _, err := rest.DefaultServerURL(config.Host, config.APIPath, metav1.Unversioned, rest.IsConfigTransportTLS(*config))
+	if err != nil {
+		return "", err
+	}
+	return strings.TrimSuffix(url.String(), "/"), nil
+}
+
+// HTTPClient returns a client for the server in use, with the credentials for it.
+func (f *Flags) HTTPClient() (*http.Client, error) {
+	if Plain(f.gateway) && !f.ownCredentials() { // a kubeconfig that cannot be read does not matter
+		return &http.Client{Transport: http.DefaultTransport}, nil
+	}
+	config, err := f.ToRESTConfig()
+	if err != nil {
+		return nil, err
+	}
+	return rest.HTTPClientFor(config)
+}

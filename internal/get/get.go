@@ -1,0 +1,170 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package get
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"sync"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/cli-runtime/pkg/printers"
+	"k8s.io/client-go/rest"
+	cliflag "k8s.io/component-base/cli/flag"
+	"k8s.io/klog/v2"
+	"k8s.io/kubectl/pkg/cmd/get"
+	cmdutil "k8s.io/kubectl/pkg/cmd/util"
+
+	"github.com/watchkeeper/watchkeeper/internal/connect"
+)
+
+// An ExitError is a failure that has been printed; its value is the exit code.
+type ExitError int
+
+// Error implements error.
+func (e ExitError) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
+
+// Options are what the command needs from its caller.
+type Options struct {
+	genericiooptions.IOStreams
+	UserAgent string
+	// Moment returns the path of a moment of the past below a gateway's URL, such as
+	// /at/rv:12031, from the text of --at.
+	Moment func(ctx context.Context, flags *connect.Flags, text string) (string, error)
+}
+
+// A command is one run of get.
+type command struct {
+	Options
+	flags            *connect.Flags
+	factory          cmdutil.Factory
+	at               string
+	warningsAsErrors bool
+}
+
+// New returns the command.
+func New(o Options) *cobra.Command {
+	c := &command{Options: o, flags: connect.NewFlags()}
+	c.flags.UserAgent = o.UserAgent
+	c.flags.WithDeprecatedPasswordFlag().WithWarningPrinter(o.IOStreams)
+	c.factory = cmdutil.NewFactory(c.flags)
+	cmd := get.NewCmdGet("kubectl", c.factory, o.IOStreams) // kubectl api-resources has no counterpart here
+	kubectl := cmd.Run
+	cmd.Run = nil
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		return c.report(cmd, c.run(cmd, args, kubectl))
+	}
+	cmd.Example = example
+	cmd.Long += "\n\n" + additions
+	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return c.report(cmd, fmt.Errorf("%w\nSee '%s --help' for usage.", err, cmd.CommandPath()))
+	})
+	f := cmd.Flags()
+	f.SetNormalizeFunc(cliflag.WordSepNormalizeFunc)
+	f.StringVar(&c.at, "at", "", "read the past from a gateway: an age such as 10m, a time, or a resourceVersion")
+	f.BoolVar(&c.warningsAsErrors, "warnings-as-errors", false, "Treat warnings received from the server as errors and exit with a non-zero exit code")
+	c.flags.AddTo(f)
+	addVerbosity(f)
+	c.addCompletion(cmd)
+	return cmd
+}
+
+const (
+	additions = `The server is the one of --server or WATCHKEEPER_SERVER, else the gateway on this
+machine if it serves the cluster of the current context, else the API server of the
+context. WATCHKEEPER_SERVER=none excludes a gateway.`
+
+	example = `  watchkeeper get pods
+  watchkeeper get deploy,rs,pods -n shop
+  watchkeeper get pods -A -o wide --at 10m
+  watchkeeper get deployment/web -o yaml`
+)
+
+// addVerbosity adds kubectl's -v and --vmodule.
+func addVerbosity(f *pflag.FlagSet) {
+	var all flag.FlagSet
+	klog.InitFlags(&all)
+	for _, name := range []string{"v", "vmodule"} {
+		f.AddGoFlag(all.Lookup(name))
+	}
+}
+
+// A fatal is the panic with which kubectl's command ends when it fails.
+type fatal struct {
+	message string
+	code    int
+}
+
+// panicOnFatal makes kubectl's packages panic instead of ending the process.
+var panicOnFatal = sync.OnceFunc(func() {
+	cmdutil.BehaviorOnFatal(func(message string, code int) { panic(fatal{message, code}) })
+})
+
+// report prints an error as kubectl does, and returns an [ExitError] in its place.
+func (c *command) report(cmd *cobra.Command, err error) (out error) {
+	exit, known := errors.AsType[ExitError](err)
+	switch {
+	case err == nil:
+		return nil
+	case known:
+		return exit
+	}
+	panicOnFatal()
+	defer func() { out = c.recovered(recover()) }()
+	cmdutil.CheckErr(err)
+	return nil
+}
+
+// recovered returns the error of a panic of kubectl's.
+func (c *command) recovered(v any) error {
+	f, ok := v.(fatal)
+	if !ok {
+		panic(v)
+	}
+	if f.message != "" {
+		fmt.Fprintln(c.ErrOut, trimNewline(f.message))
+	}
+	return ExitError(f.code)
+}
+
+func trimNewline(s string) string {
+	if n := len(s) - 1; n >= 0 && s[n] == '\n' {
+		return s[:n]
+	}
+	return s
+}
+
+// run runs the command once its flags are parsed.
+func (c *command) run(cmd *cobra.Command, args []string, kubectl func(*cobra.Command, []string)) error {
+	warnings := rest.NewWarningWriter(c.ErrOut, rest.WarningWriterOptions{Deduplicate: true, Color: printers.AllowsColorOutput(c.ErrOut)})
+	rest.SetDefaultWarningHandler(warnings)
+	end, err := c.connect(cmd.Context())
+	if err != nil {
+		return err
+	}
+	defer end()
+	if err := c.kubectl(cmd, args, kubectl); err != nil {
+		return err
+	}
+	if n := warnings.WarningCount(); c.warningsAsErrors && n > 0 {
+		return fmt.Errorf("%d warning%s received", n, map[bool]string{false: "s"}[n == 1])
+	}
+	return nil
+}
+
+// kubectl runs kubectl's command.
+func (c *command) kubectl(cmd *cobra.Command, args []string, run func(*cobra.Command, []string)) (err error) {
+	panicOnFatal()
+	defer func() {
+		if v := recover(); v != nil {
+			err = c.recovered(v)
+		}
+	}()
+	run(cmd, args)
+	return nil
+}
