@@ -24,6 +24,7 @@ var layers = [][]string{
 	{"cmd/watchkeeper"},
 	{"internal/cli"},
 	{"internal/get"},
+	{"internal/completion"},
 	{"internal/connect", "internal/server"},
 	{"internal/gateway"},
 	{"internal/accessapi", "internal/historyapi", "internal/multiwatch", "internal/passthrough", "internal/rbacwatch", "internal/recorder"},

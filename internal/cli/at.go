@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/internal/completion"
 	"github.com/watchkeeper/watchkeeper/internal/connect"
 )
 
@@ -45,6 +46,7 @@ kubectl's.`,
 	c.addScopeFlags(cmd.Flags())
 	cmd.Flags().SetInterspersed(false) // arguments after -- are kubectl's
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usageError(cmd, negativeAge(err)) })
+	c.complete(cmd, completion.Options{Argument: true})
 	return cmd
 }
 

@@ -16,6 +16,7 @@ import (
 
 	"github.com/watchkeeper/watchkeeper/informer/kube"
 	"github.com/watchkeeper/watchkeeper/internal/api"
+	"github.com/watchkeeper/watchkeeper/internal/completion"
 )
 
 // changesOptions are the flags of changes.
@@ -60,6 +61,7 @@ With --watch, list the changes as they are recorded, oldest first.`,
 	f.BoolVar(&o.spec, "spec", false, "leave out changes of status only")
 	f.BoolVarP(&o.watch, "watch", "w", false, "continue with new changes, oldest first; with -o json, one object per line")
 	o.output.addFlags(f)
+	o.client.complete(cmd, completion.Options{Objects: true, Moments: []string{"since", "until"}})
 	return cmd
 }
 

@@ -16,11 +16,13 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/watchkeeper/watchkeeper/internal/api"
+	"github.com/watchkeeper/watchkeeper/internal/completion"
 	"github.com/watchkeeper/watchkeeper/internal/connect"
 )
 
@@ -54,6 +56,19 @@ func (c *client) add(f *pflag.FlagSet, namespace bool) {
 	c.flags.AddTo(f)
 	if n := f.Lookup("namespace"); n != nil {
 		n.Usage = "namespace; the default is that of the current context"
+	}
+}
+
+// complete adds the completion of the command's arguments and flags.
+func (c *client) complete(cmd *cobra.Command, o completion.Options) {
+	completion.Add(cmd, completion.Server{Flags: c.flags, Connect: c.flags.Gateway}, o)
+	for name, words := range map[string][]string{"output": {"text", "json", "yaml"}, "color": {"auto", "always", "never"}} {
+		if cmd.Flags().Lookup(name) == nil || !o.Objects { // the output of the others is a file
+			continue
+		}
+		if err := cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)); err != nil {
+			panic(err) // it was registered before
+		}
 	}
 }
 

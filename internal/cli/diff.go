@@ -20,6 +20,7 @@ import (
 
 	"github.com/watchkeeper/watchkeeper/informer/kube"
 	"github.com/watchkeeper/watchkeeper/internal/api"
+	"github.com/watchkeeper/watchkeeper/internal/completion"
 )
 
 // diffOptions are the flags of diff.
@@ -68,6 +69,7 @@ The exit code is 0 without a difference, 1 with one, and 2 after an error.`,
 	f.StringVarP(&o.labels, "selector", "l", "", "label selector, as in kubectl get")
 	f.StringVar(&o.fields, "field-selector", "", "field selector, as in kubectl get")
 	o.output.addFlags(f)
+	o.client.complete(cmd, completion.Options{Objects: true, Moments: []string{"from", "to"}})
 	return cmd
 }
 

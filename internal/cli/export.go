@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/watchkeeper/watchkeeper/internal/completion"
 	"github.com/watchkeeper/watchkeeper/internal/recording"
 )
 
@@ -82,6 +83,7 @@ resource that the gateway may read.`,
 	f.BoolVar(&o.pseudonyms, "pseudonyms", false, "replace the names of objects and of the objects that they refer to, wherever they are whole words; nothing else is hidden")
 	o.zone.addFlags(f)
 	o.client.addFlags(f)
+	o.client.complete(cmd, completion.Options{Moments: []string{"since", "until"}})
 	return cmd
 }
 

@@ -18,6 +18,7 @@ import (
 
 	"github.com/watchkeeper/watchkeeper/internal/api"
 	"github.com/watchkeeper/watchkeeper/internal/change"
+	"github.com/watchkeeper/watchkeeper/internal/completion"
 )
 
 // historyOptions are the flags of history.
@@ -51,6 +52,7 @@ moment --until; those of a deleted Pod, how it had ended.`,
 	f.StringVar(&o.until, "until", "", "show versions up to this moment; a second includes what is printed with it")
 	f.IntVar(&o.limit, "limit", 0, "maximum number of versions; 0 means all")
 	o.output.addFlags(f)
+	o.client.complete(cmd, completion.Options{Objects: true, Moments: []string{"since", "until"}})
 	return cmd
 }
 

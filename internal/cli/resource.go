@@ -20,6 +20,7 @@ import (
 
 	"github.com/watchkeeper/watchkeeper/informer/kube"
 	"github.com/watchkeeper/watchkeeper/internal/api"
+	"github.com/watchkeeper/watchkeeper/internal/connect"
 )
 
 // A named is a resource, or one of its objects, that the command line names.
@@ -121,7 +122,7 @@ func (k known) ServerGroupsAndResources() ([]*metav1.APIGroup, []*metav1.APIReso
 // find resolves a name such as deploy, deployments, deployments.apps or
 // Deployment.
 func (r *resolver) find(text string) (named, error) {
-	mapping, err := r.mapping(text)
+	mapping, err := connect.Mapping(r.mapper, text)
 	if err != nil {
 		return named{}, fmt.Errorf("there is no resource %q: 'kubectl api-resources' lists all resources", text)
 	}
@@ -130,28 +131,6 @@ func (r *resolver) find(text string) (named, error) {
 		resource:   kube.Resource{Group: gvr.Group, Version: gvr.Version, Name: gvr.Resource},
 		namespaced: mapping.Scope.Name() == meta.RESTScopeNameNamespace,
 	}, nil
-}
-
-func (r *resolver) mapping(text string) (*meta.RESTMapping, error) {
-	full, partial := schema.ParseResourceArg(strings.ToLower(text))
-	var gvk schema.GroupVersionKind
-	err := error(&meta.NoResourceMatchError{})
-	if full != nil {
-		gvk, err = r.mapper.KindFor(*full)
-	}
-	if err != nil {
-		gvk, err = r.mapper.KindFor(partial.WithVersion(""))
-	}
-	if err == nil {
-		return r.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
-	}
-	kind, group := schema.ParseKindArg(text)
-	if kind != nil {
-		if m, err := r.mapper.RESTMapping(kind.GroupKind(), kind.Version); err == nil {
-			return m, nil
-		}
-	}
-	return r.mapper.RESTMapping(group)
 }
 
 // path returns the API path; without a namespace, that of the collection in all

@@ -35,6 +35,7 @@ const (
 	clusterPath = "/api/v1/namespaces/kube-system"
 	// gatewayPath is served by gateways only.
 	gatewayPath = "/watchkeeper/v1/openapi.json"
+	historyPath = "/watchkeeper/v1/history"
 )
 
 // UseLocal makes the gateway on this machine the server if it serves the cluster of the
@@ -93,11 +94,11 @@ func (f *Flags) contextCluster(ctx context.Context, config *rest.Config) (string
 	defer client.CloseIdleConnections()
 	ctx, cancel := context.WithTimeout(ctx, serverTimeout)
 	defer cancel()
-	url, err := serverURL(config)
+	server, err := ServerURL(config)
 	if err != nil {
 		return "", err
 	}
-	uid, err := uidAt(ctx, client, url+clusterPath)
+	uid, err := uidAt(ctx, client, server.String()+clusterPath)
 	var refused *refusedError
 	switch {
 	case err == nil:

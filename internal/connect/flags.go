@@ -5,6 +5,7 @@ package connect
 
 import (
 	"fmt"
+	"net/http"
 	"net/url"
 	"os"
 	"slices"
@@ -29,7 +30,8 @@ const (
 // replaced by a gateway; see [Flags.Use].
 type Flags struct {
 	*genericclioptions.ConfigFlags
-	UserAgent string // "" for client-go's
+	UserAgent string                                    // "" for client-go's
+	Wrap      func(http.RoundTripper) http.RoundTripper // of the transport; nil for none
 
 	local   string         // URL of the gateway on this machine
 	gateway string         // replaces the server of the context; "" for none
@@ -59,6 +61,9 @@ func (f *Flags) config(c *rest.Config) *rest.Config {
 	}
 	if f.UserAgent != "" {
 		c.UserAgent = f.UserAgent
+	}
+	if f.Wrap != nil {
+		c.Wrap(f.Wrap)
 	}
 	return c
 }

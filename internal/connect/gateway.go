@@ -7,6 +7,7 @@ import (
 	"context"
 	"net"
 	"net/http"
+	"net/url"
 	"strings"
 	"time"
 
@@ -20,15 +21,15 @@ const dialTimeout = time.Second
 // Gateway chooses the gateway for a command that needs one, and returns its URL: that of
 // [Flags.Server]; that of this machine, if it is up; the server of the context, if it is a
 // gateway; otherwise that of this machine. It does not fail because a gateway does not answer.
-func (f *Flags) Gateway(ctx context.Context) (url string, err error) {
-	if url, err = f.Server(); err != nil {
+func (f *Flags) Gateway(ctx context.Context) (server string, err error) {
+	if server, err = f.Server(); err != nil {
 		return "", err
 	}
-	if url == "" {
-		url = f.anyGateway(ctx)
+	if server == "" {
+		server = f.anyGateway(ctx)
 	}
-	f.Use(url)
-	return url, nil
+	f.Use(server)
+	return server, nil
 }
 
 func (f *Flags) anyGateway(ctx context.Context) string {
@@ -41,7 +42,7 @@ func (f *Flags) anyGateway(ctx context.Context) string {
 	if err != nil || !f.configured() {
 		return f.local
 	}
-	url, err := serverURL(config)
+	server, err := ServerURL(config)
 	if err != nil {
 		return f.local
 	}
@@ -52,19 +53,28 @@ func (f *Flags) anyGateway(ctx context.Context) string {
 	defer client.CloseIdleConnections()
 	ctx, cancel := context.WithTimeout(ctx, serverTimeout)
 	defer cancel()
-	if _, err := fetch(ctx, client, url+gatewayPath); err != nil {
+	if _, err := fetch(ctx, client, server.String()+gatewayPath); err != nil {
 		return f.local
 	}
-	return url
+	return server.String()
 }
 
-// serverURL returns the URL of a configuration's server, without a slash at its end.
-func serverURL(config *rest.Config) (string, error) {
-	url, _, err := rest.DefaultServerURL(config.Host, config.APIPath, metav1.Unversioned, rest.IsConfigTransportTLS(*config))
+// ServerURL returns the URL of a configuration's server, without a slash at its end.
+func ServerURL(config *rest.Config) (*url.URL, error) {
+	u, _, err := rest.DefaultServerURL(config.Host, "", metav1.Unversioned, rest.IsConfigTransportTLS(*config))
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	return strings.TrimSuffix(url.String(), "/"), nil
+	u.Path = strings.TrimSuffix(u.Path, "/")
+	return u, nil
+}
+
+// HasHistory reports whether a server is a gateway with a history.
+func HasHistory(ctx context.Context, client *http.Client, server *url.URL) bool {
+	ctx, cancel := context.WithTimeout(ctx, serverTimeout)
+	defer cancel()
+	_, err := fetch(ctx, client, server.String()+historyPath)
+	return err == nil
 }
 
 // HTTPClient returns a client for the server in use, with the credentials for it.

@@ -6,26 +6,29 @@ package get
 import (
 	"context"
 	"errors"
+	"net/http"
 	"os"
-
-	"github.com/spf13/cobra"
-	utilcomp "k8s.io/kubectl/pkg/util/completion"
+	"strconv"
+	"strings"
 )
 
-// connect chooses the server. The caller calls end when the command is done.
-func (c *command) connect(ctx context.Context) (end func(), err error) {
-	end = func() {}
+// server chooses the server, and returns its URL, or "" for that of the context.
+func (c *command) server(ctx context.Context) (string, error) {
 	server, err := c.flags.Server()
-	if err != nil {
+	if server == "" && err == nil {
+		return c.flags.UseLocal(ctx), nil
+	}
+	c.flags.Use(server)
+	return server, err
+}
+
+// connect chooses the server; live is for tables that update in place, which read moments of
+// their own. The caller calls end when the command is done.
+func (c *command) connect(ctx context.Context, live bool) (end func(), err error) {
+	end = func() {}
+	server, err := c.server(ctx)
+	if err != nil || c.at == "" {
 		return end, err
-	}
-	if server != "" {
-		c.flags.Use(server)
-	} else {
-		server = c.flags.UseLocal(ctx)
-	}
-	if c.at == "" {
-		return end, nil
 	}
 	if server == "" {
 		return end, errors.New("--at needs a gateway, which records the past: name it with --server, or start one for this context with 'watchkeeper serve'")
@@ -33,6 +36,13 @@ func (c *command) connect(ctx context.Context) (end func(), err error) {
 	moment, err := c.Moment(ctx, c.flags, c.at)
 	if err != nil {
 		return end, err
+	}
+	if live {
+		c.at = strings.TrimPrefix(moment, "/at/")
+		return end, nil
+	}
+	if c.speed != 0 {
+		c.flags.Wrap = func(base http.RoundTripper) http.RoundTripper { return &replay{base, c.speed} }
 	}
 	// kubectl's cache is keyed by the server's URL, which differs each time.
 	cache, err := os.MkdirTemp("", "watchkeeper-get-")
@@ -44,34 +54,18 @@ func (c *command) connect(ctx context.Context) (end func(), err error) {
 	return func() { os.RemoveAll(cache) }, nil //nolint:errcheck // a temporary directory
 }
 
-// addCompletion completes resources, names and the values of flags, as kubectl does.
-func (c *command) addCompletion(cmd *cobra.Command) {
-	type complete = func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective)
-	connected := func(f complete) complete {
-		return func(cmd *cobra.Command, args []string, text string) ([]string, cobra.ShellCompDirective) {
-			end, err := c.connect(cmd.Context())
-			if err != nil {
-				return nil, cobra.ShellCompDirectiveNoFileComp
-			}
-			defer end()
-			return f(cmd, args, text)
-		}
+// A replay asks for watches of the past at a speed.
+type replay struct {
+	base  http.RoundTripper
+	speed float64
+}
+
+// RoundTrip implements http.RoundTripper.
+func (p *replay) RoundTrip(r *http.Request) (*http.Response, error) {
+	if query := r.URL.Query(); query.Get("watch") != "" {
+		query.Set("speed", strconv.FormatFloat(p.speed, 'f', -1, 64))
+		r = r.Clone(r.Context())
+		r.URL.RawQuery = query.Encode()
 	}
-	of := func(list func(string) []string) complete {
-		return func(_ *cobra.Command, _ []string, text string) ([]string, cobra.ShellCompDirective) {
-			return list(text), cobra.ShellCompDirectiveNoFileComp
-		}
-	}
-	utilcomp.SetFactoryForCompletion(c.factory)
-	cmd.ValidArgsFunction = connected(utilcomp.ResourceTypeAndNameCompletionFunc(c.factory))
-	for flag, f := range map[string]complete{
-		"namespace": connected(of(func(text string) []string { return utilcomp.CompGetResource(c.factory, "namespace", text) })),
-		"context":   of(utilcomp.ListContextsInConfig),
-		"cluster":   of(utilcomp.ListClustersInConfig),
-		"user":      of(utilcomp.ListUsersInConfig),
-	} {
-		if err := cmd.RegisterFlagCompletionFunc(flag, f); err != nil {
-			panic(err) // the flag does not exist
-		}
-	}
+	return p.base.RoundTrip(r)
 }

@@ -20,6 +20,7 @@ import (
 	"k8s.io/kubectl/pkg/cmd/get"
 	cmdutil "k8s.io/kubectl/pkg/cmd/util"
 
+	"github.com/watchkeeper/watchkeeper/internal/completion"
 	"github.com/watchkeeper/watchkeeper/internal/connect"
 )
 
@@ -44,6 +45,8 @@ type command struct {
 	flags            *connect.Flags
 	factory          cmdutil.Factory
 	at               string
+	speed            float64
+	plain            bool
 	warningsAsErrors bool
 }
 
@@ -67,10 +70,12 @@ func New(o Options) *cobra.Command {
 	f := cmd.Flags()
 	f.SetNormalizeFunc(cliflag.WordSepNormalizeFunc)
 	f.StringVar(&c.at, "at", "", "read the past from a gateway: an age such as 10m, a time, or a resourceVersion")
+	f.Float64Var(&c.speed, "speed", 0, "with --at and --watch: replay the past at so many times its speed; 0 prints its changes at once")
+	f.BoolVar(&c.plain, "plain", false, "with --watch in a terminal: print a line for each change, for screen readers, instead of a table that changes")
 	f.BoolVar(&c.warningsAsErrors, "warnings-as-errors", false, "Treat warnings received from the server as errors and exit with a non-zero exit code")
 	c.flags.AddTo(f)
 	addVerbosity(f)
-	c.addCompletion(cmd)
+	completion.Add(cmd, completion.Server{Flags: c.flags, Connect: c.server}, completion.Options{Objects: true, Moments: []string{"at"}})
 	return cmd
 }
 
@@ -143,11 +148,18 @@ func trimNewline(s string) string {
 func (c *command) run(cmd *cobra.Command, args []string, kubectl func(*cobra.Command, []string)) error {
 	warnings := rest.NewWarningWriter(c.ErrOut, rest.WarningWriterOptions{Deduplicate: true, Color: printers.AllowsColorOutput(c.ErrOut)})
 	rest.SetDefaultWarningHandler(warnings)
-	end, err := c.connect(cmd.Context())
+	live := false
+	if c.speed < 0 || c.speed > 0 && c.at == "" {
+		return errors.New("--speed is that of the past, and more than 0: use it with --at and --watch")
+	}
+	end, err := c.connect(cmd.Context(), live)
 	if err != nil {
 		return err
 	}
 	defer end()
+	if live {
+		return nil
+	}
 	if err := c.kubectl(cmd, args, kubectl); err != nil {
 		return err
 	}
