@@ -277,6 +277,9 @@ func (s *live) watch(ctx context.Context, q *query) (watchStart, error) {
 		if source := s.h.past.Follow(q.Resource, s.res.Timeline, v, cursor, q.Interest()); source != nil {
 			start.source = source
 		}
+		if start.rv > v.RV && !s.h.recording {
+			s.res.Reach(start.rv)
+		}
 	}
 	return start, nil
 }

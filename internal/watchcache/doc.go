@@ -36,7 +36,8 @@
 //
 // While the upstream is down, the timeline remains readable, and the watch resumes when
 // the upstream is back. A proof that the timeline has everything the API server
-// acknowledged is made on demand ([Resource.Fresh], docs/adr/0003).
+// acknowledged is made on demand ([Resource.Fresh], docs/adr/0003), and for watches that
+// begin above its head ([Resource.Reach]).
 //
 // All methods may be called concurrently.
 package watchcache

@@ -40,6 +40,7 @@ type Resource struct {
 	reflector atomic.Pointer[reflector.Reflector[*scan.Object]]
 	feed      atomic.Pointer[feed] // of the reflector
 	prover    *prover
+	reacher   *reacher
 	served    servedState
 	log       *slog.Logger
 
@@ -68,6 +69,10 @@ func newResource(c *Cache, id kube.Resource, info metav1.APIResource) *Resource 
 	}
 	res.Definitions.Changed = func() { c.drop(res) }
 	res.prover = newProver(up, id, res.Timeline, res.Status, res.doubt, background)
+	res.reacher = &reacher{
+		fresh: res.prover.fresh, head: func() uint64 { return res.Timeline.View().RV }, status: res.Status,
+		needed: func() bool { return res.OpenWatches() > 0 },
+	}
 	return res
 }
 
