@@ -44,10 +44,10 @@ func readFrame(in *watchread.Reader) (frame, error) {
 	return f, err
 }
 
-// curlWatch opens a watch with curl -N.
-func curlWatch(t *testing.T, url string) <-chan frame {
+// curlWatch opens a watch with curl -N, and further arguments.
+func curlWatch(t *testing.T, url string, args ...string) <-chan frame {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), "curl", "-sSN", url)
+	cmd := exec.CommandContext(t.Context(), "curl", append(args, "-sSN", url)...)
 	stdout, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
