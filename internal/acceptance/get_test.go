@@ -201,3 +201,47 @@ func getFiles(t *testing.T, server string) (dir string) {
 	}
 	return dir
 }
+
+// TestGetThroughGateway: "watchkeeper get" prints the same from the gateway as kubectl from the
+// API server, and the same of the past as kubectl below /at.
+func TestGetThroughGateway(t *testing.T) {
+	inStage(t, quiet)
+	gw, err := cluster.Gateway("--data-dir", t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer gw.Terminate()
+	ns := namespace(t)
+	kubectl(t, "-n", ns, "create", "deployment", "web", "--image=registry.example/web:1.0", "--replicas=2")
+	kubectl(t, "-n", ns, "rollout", "status", "deployment/web", "--timeout=150s")
+	dir := getFiles(t, cluster.Config.Host)
+	ours := func(args ...string) string {
+		return likened(outcomeOf(t, dir, cluster.Program(), append([]string{"get", "--server", gw.URL}, args...)), ns)
+	}
+	peer := func(server string, args ...string) string {
+		return likened(outcomeOf(t, dir, cluster.Kubectl(t.Context()).Args[0], append([]string{"kubectl", "--server", server, "--kubeconfig", cluster.Kubeconfig(), "get"}, args...)), ns)
+	}
+	for _, line := range []string{"deploy,rs,pods", "all -o wide", "pods -o yaml", "deploy/web -o json", "pods --sort-by=.metadata.name --chunk-size=1", "pods --field-selector status.phase=Running -L app", "pod nothing", "secrets", "nodes"} {
+		args := append(strings.Fields(line), "-n", ns)
+		if want, got := peer(cluster.Config.Host, args...), ours(args...); want != got {
+			t.Errorf("get %s (-kubectl +watchkeeper)\n%s", line, cmp.Diff(want, got))
+		}
+	}
+	before := strings.TrimSpace(kubectl(t, "-n", ns, "get", "deployment", "web", "-o", "jsonpath={.metadata.resourceVersion}"))
+	kubectl(t, "-n", ns, "scale", "deployment/web", "--replicas=3")
+	kubectl(t, "-n", ns, "rollout", "status", "deployment/web", "--timeout=150s")
+	eventually(t, "the scaled Deployment through the gateway", func() bool { return strings.Contains(ours("deploy", "-n", ns), "3/3") })
+	for _, line := range []string{"deploy", "deploy/web -o yaml", "deploy -o wide --show-labels", "deploy nothing"} {
+		args := append(strings.Fields(line), "-n", ns)
+		want, got := peer(gw.URL+"/at/rv:"+before, args...), ours(append(args, "--at", before)...)
+		if want != got {
+			t.Errorf("get %s --at %s (-kubectl +watchkeeper)\n%s", line, before, cmp.Diff(want, got))
+		}
+		if strings.Contains(line, "nothing") != strings.Contains(got, "NotFound") || strings.Contains(got, "3/3") {
+			t.Errorf("get %s --at %s\n%s", line, before, got)
+		}
+	}
+	if out := ours("deploy", "-n", ns, "--at", "3000-01-01"); !strings.Contains(out, "error: --at: 3000-01-01 is in the future") {
+		t.Error(out)
+	}
+}

@@ -152,6 +152,9 @@ func (c *command) run(cmd *cobra.Command, args []string, kubectl func(*cobra.Com
 	if c.speed < 0 || c.speed > 0 && c.at == "" {
 		return errors.New("--speed is that of the past, and more than 0: use it with --at and --watch")
 	}
+	if c.at == "" && cmd.Flags().Changed("at") {
+		return errors.New("--at is empty: use an age such as 10m, a time, or a resourceVersion")
+	}
 	end, err := c.connect(cmd.Context(), live)
 	if err != nil {
 		return err
