@@ -1,0 +1,88 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package livetable_test
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/internal/livetable"
+)
+
+var update = flag.Bool("update", false, "write the goldens")
+
+// A command is what the test binary shows if the variable LIVETABLE has it as JSON, in place
+// of tests: a terminal needs a process of its own. To try the package by hand:
+//
+//	go test -c -o /tmp/livetable ./internal/livetable
+//	LIVETABLE='{"Server":"http://127.0.0.1:8001","Resources":["apps/v1/deployments","v1/pods"],"Gateway":true}' /tmp/livetable
+type command struct {
+	Server    string
+	Resources []string // v1/pods, apps/v1/deployments
+	Namespace string
+	Gateway   bool // Server has a history
+	Prefix    bool // names have the kind before them
+	livetable.Options
+}
+
+func TestMain(m *testing.M) {
+	text := os.Getenv("LIVETABLE")
+	if text == "" {
+		os.Exit(m.Run())
+	}
+	if err := show(text); err != nil {
+		fmt.Fprintln(os.Stderr, "error:", err)
+		os.Exit(1)
+	}
+}
+
+func show(text string) error {
+	var c command
+	if err := json.Unmarshal([]byte(text), &c); err != nil {
+		return err
+	}
+	o, err := c.options()
+	if err != nil {
+		return err
+	}
+	return livetable.Run(context.Background(), o)
+}
+
+func (c *command) options() (livetable.Options, error) {
+	base, err := url.Parse(c.Server)
+	if err != nil {
+		return livetable.Options{}, err
+	}
+	o := c.Options
+	transport := http.DefaultTransport
+	for _, r := range c.Resources {
+		parts := strings.Split(r, "/")
+		w := livetable.Watch{Base: base, Transport: transport, Namespaced: true, Namespace: c.Namespace}
+		w.Resource = kube.Resource{Version: parts[0], Name: parts[len(parts)-1]}
+		if len(parts) == 3 {
+			w.Resource = kube.Resource{Group: parts[0], Version: parts[1], Name: parts[2]}
+		}
+		w.Title = w.Resource.GroupResource()
+		if c.Prefix {
+			singular := strings.TrimSuffix(w.Resource.Name, "s")
+			w.NamePrefix = strings.TrimSuffix(singular+"."+w.Resource.Group, ".") + "/"
+		}
+		o.Watches = append(o.Watches, w)
+	}
+	gateway := &livetable.Gateway{Base: base, Transport: transport}
+	details := &livetable.ObjectDetails{}
+	if c.Gateway {
+		o.History, details.Gateway = gateway, gateway
+	}
+	o.Details = details
+	return o, nil
+}

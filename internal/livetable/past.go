@@ -1,0 +1,240 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package livetable
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/watchkeeper/watchkeeper/internal/livetable/feed"
+	"github.com/watchkeeper/watchkeeper/internal/livetable/table"
+)
+
+// A past is which moment of the past the tables show.
+//
+//	live ──←, [──► still ◄──Space──► playing ──► live
+//	               ◄─ ←→ [] ─┘         caught up
+type past struct {
+	on    bool
+	still bool      // a moment, and not a replay
+	at    time.Time // the moment, or the one from which a replay began; zero if it is not known
+	began time.Time // when the replay began, or when the step was drawn
+	speed float64
+	busy  bool // a step is being read
+}
+
+// clock returns the moment that is shown, zero if it is not known.
+func (p *past) clock(now time.Time) time.Time {
+	if !p.on || p.still || p.at.IsZero() {
+		return p.at
+	}
+	if at := p.at.Add(time.Duration(float64(now.Sub(p.began)) * p.speed)); at.Before(now) {
+		return at
+	}
+	return now
+}
+
+// clock returns the time for ages.
+func (m *model) clock(now time.Time) time.Time {
+	if at := m.past.clock(now); m.past.on && !at.IsZero() {
+		return at
+	}
+	return now
+}
+
+// marksAt returns the time for marks. What a step has changed remains marked.
+func (m *model) marksAt(now time.Time) time.Time {
+	if limit := m.past.began.Add(table.Fade / 2); m.past.still && limit.Before(now) {
+		return limit
+	}
+	return now
+}
+
+// A stepMsg is the tables at a moment.
+type stepMsg struct {
+	at    time.Time
+	feeds []*feed.Feed // nil if there is no such moment
+	err   error
+	// forward and tries are those of a step to a change; tries is 0 for a given moment.
+	forward bool
+	tries   int
+}
+
+// maxTries is how many changes a step passes that change nothing in the tables.
+const maxTries = 20
+
+// noHistory says why there is no past.
+func (m *model) noHistory() bool {
+	if m.History == nil {
+		m.say("no history: the past needs a watchkeeper gateway (--server)")
+	}
+	return m.History == nil
+}
+
+// step goes to the next change, or to the previous one.
+func (m *model) step(forward bool, tries int) tea.Cmd {
+	if m.past.busy || forward && !m.past.on || m.noHistory() {
+		return nil
+	}
+	from := m.stand()
+	return m.read(func(ctx context.Context) stepMsg {
+		msg := stepMsg{forward: forward, tries: tries}
+		var resources []string
+		for _, s := range m.streams {
+			resources = append(resources, s.watch.Resource.GroupResource())
+		}
+		at, ok, err := m.History.Step(ctx, resources, m.Watches[0].Namespace, from, forward)
+		if err != nil || !ok {
+			msg.err = err
+			return msg
+		}
+		return m.at(ctx, at, msg)
+	})
+}
+
+// jump goes to a moment relative to the one that is shown. One of the future is the present.
+func (m *model) jump(by time.Duration) tea.Cmd {
+	if m.past.busy || by > 0 && !m.past.on || m.noHistory() {
+		return nil
+	}
+	at := m.stand().Add(by)
+	if !at.Before(time.Now()) {
+		m.goLive()
+		return nil
+	}
+	return m.read(func(ctx context.Context) stepMsg { return m.at(ctx, at, stepMsg{}) })
+}
+
+// stand stops a replay, and returns the moment that is shown.
+func (m *model) stand() time.Time {
+	at := time.Now()
+	if m.past.on {
+		at = m.past.clock(at)
+	}
+	return at.Truncate(time.Millisecond)
+}
+
+// read runs something in the background, of which there is one at a time.
+func (m *model) read(f func(context.Context) stepMsg) tea.Cmd {
+	m.past.busy, m.paused = true, false
+	if !m.past.on {
+		m.past.on, m.past.still, m.past.at, m.past.began = true, true, m.stand(), time.Now()
+	}
+	return func() tea.Msg { return f(m.ctx) }
+}
+
+// at lists all tables at a moment.
+func (m *model) at(ctx context.Context, at time.Time, msg stepMsg) stepMsg {
+	msg.at, msg.feeds = at, make([]*feed.Feed, len(m.streams))
+	errs := make([]error, len(m.streams))
+	var reading sync.WaitGroup
+	for i, s := range m.streams {
+		reading.Go(func() {
+			msg.feeds[i] = s.newFeed(func() time.Time { return at })
+			errs[i] = msg.feeds[i].ListAt(ctx, s.watch.collection(), moment(at))
+		})
+	}
+	reading.Wait()
+	for _, err := range errs {
+		if err != nil {
+			return stepMsg{err: err}
+		}
+	}
+	return msg
+}
+
+// stepped shows the tables at a moment.
+func (m *model) stepped(msg stepMsg) tea.Cmd {
+	m.past.busy = false
+	switch {
+	case msg.err != nil:
+		m.say("%v", msg.err)
+		return nil
+	case msg.feeds == nil && msg.forward:
+		m.goLive()
+		return nil
+	case msg.feeds == nil:
+		m.say("nothing changed before this")
+		return nil
+	}
+	now := time.Now()
+	for i, s := range m.streams {
+		s.stop()
+		s.feed = msg.feeds[i]
+		s.table().Settle(now)
+		s.feed.Drain().Apply(s.table(), now)
+	}
+	m.past.still, m.past.at, m.past.began = true, msg.at, now
+	if msg.tries > 0 && msg.tries < maxTries && !m.changed() {
+		return m.step(msg.forward, msg.tries+1)
+	}
+	return nil
+}
+
+// changed reports whether any table shows a change.
+func (m *model) changed() bool {
+	for _, s := range m.streams {
+		if r, _ := s.table().LastChange(); r != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// play replays what followed the moment that is shown, or stops a replay there.
+func (m *model) play() {
+	switch {
+	case m.past.busy:
+	case m.past.still:
+		when := moment(m.past.at)
+		m.past.still, m.past.began, m.past.speed = false, time.Now(), m.Speed
+		for _, s := range m.streams {
+			if s.feed.Head() == 0 { // no step has listed it
+				s.feed = s.newFeed(func() time.Time { return m.past.at })
+			}
+			s.table().Settle(time.Now())
+			s.replay(m.ctx, s.feed, when, m.Speed)
+		}
+	default:
+		m.past.at = m.past.clock(time.Now())
+		m.past.still, m.past.began = true, time.Now()
+		for _, s := range m.streams {
+			s.stop()
+		}
+	}
+}
+
+// playFrom begins in the past.
+func (m *model) playFrom(when string) {
+	m.past = past{on: true, speed: m.Speed, began: time.Now()}
+	for _, s := range m.streams {
+		s.replay(m.ctx, s.newFeed(time.Now), when, m.Speed)
+	}
+}
+
+// follow brings the moment of a replay up to date, and goes live when all have caught up.
+func (m *model) follow(time.Time) {
+	if !m.past.on || m.past.still {
+		return
+	}
+	all := true
+	for _, s := range m.streams {
+		played, when, caught, failed := s.progress()
+		if failed != nil {
+			m.say("%v", failed)
+			m.play() // stops
+			return
+		}
+		if played.After(m.past.at) {
+			m.past.at, m.past.began = played, when
+		}
+		all = all && caught
+	}
+	if all {
+		m.goLive()
+	}
+}
