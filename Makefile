@@ -75,9 +75,10 @@ test-shared: build ## Runs the conformance and robustness tests with gateways in
 	@WATCHKEEPER_SHARED=1 scripts/test conformance robustness
 
 .PHONY: picture
-picture: build ## Updates the README's screenshot of the page.
+picture: build ## Updates the README's screenshot of the page, and the pictures of the command line.
 	cd ui && npm test --silent -- views
 	cp ui/.test/shots/board.png docs/images/board.png
+	go test -count=1 -run 'Picture' ./cmd/watchkeeper -update-pictures
 
 .PHONY: lint
 lint: deps ## Runs gofmt, vet, staticcheck and govulncheck.

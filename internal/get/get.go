@@ -148,7 +148,7 @@ func trimNewline(s string) string {
 func (c *command) run(cmd *cobra.Command, args []string, kubectl func(*cobra.Command, []string)) error {
 	warnings := rest.NewWarningWriter(c.ErrOut, rest.WarningWriterOptions{Deduplicate: true, Color: printers.AllowsColorOutput(c.ErrOut)})
 	rest.SetDefaultWarningHandler(warnings)
-	live := false
+	live := c.isLive(cmd) && len(args) > 0
 	if c.speed < 0 || c.speed > 0 && c.at == "" {
 		return errors.New("--speed is that of the past, and more than 0: use it with --at and --watch")
 	}
@@ -161,7 +161,7 @@ func (c *command) run(cmd *cobra.Command, args []string, kubectl func(*cobra.Com
 	}
 	defer end()
 	if live {
-		return nil
+		return c.live(cmd, args)
 	}
 	if err := c.kubectl(cmd, args, kubectl); err != nil {
 		return err

@@ -1,0 +1,108 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package termtest
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+const (
+	// deadline is how long a test waits for the screen.
+	deadline = 60 * time.Second
+	interval = 50 * time.Millisecond
+)
+
+// A Terminal is a tmux session with a shell.
+type Terminal struct {
+	Width, Height int
+
+	t      testing.TB
+	socket string
+}
+
+// New starts a session of a size, with variables such as "TERM=dumb" in the environment of its
+// shell. It ends with the test.
+func New(t testing.TB, width, height int, env ...string) *Terminal {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "tmux") // a socket's path has to be short
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	term := &Terminal{width, height, t, filepath.Join(dir, "s")}
+	args := []string{"-u", "-f", "/dev/null", "new-session", "-d", "-x", strconv.Itoa(width), "-y", strconv.Itoa(height)}
+	for _, e := range append([]string{"PS1=$ ", "LC_ALL=C.UTF-8", "TZ=UTC", "HISTFILE=", "TERM=tmux-256color", "COLORTERM="}, env...) {
+		args = append(args, "-e", e)
+	}
+	term.tmux(append(args, "bash", "--noprofile", "--norc", "-i")...)
+	t.Cleanup(func() { term.tmux("kill-server") })
+	term.tmux("set-option", "-g", "status", "off")
+	term.Resize(width, height)
+	term.Wait(`^\$$`)
+	return term
+}
+
+func (term *Terminal) tmux(args ...string) string {
+	term.t.Helper()
+	cmd := exec.Command("tmux", append([]string{"-S", term.socket}, args...)...)
+	cmd.Env = append(os.Environ(), "LC_ALL=C.UTF-8")
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		term.t.Fatalf("tmux %v: %v\n%s", args, err, out)
+	}
+	return string(out)
+}
+
+// Resize changes the size.
+func (term *Terminal) Resize(width, height int) {
+	term.t.Helper()
+	term.Width, term.Height = width, height
+	term.tmux("resize-window", "-x", strconv.Itoa(width), "-y", strconv.Itoa(height))
+}
+
+// Type types text and presses Enter.
+func (term *Terminal) Type(text string) {
+	term.t.Helper()
+	term.tmux("send-keys", "-l", text)
+	term.Keys("Enter")
+}
+
+// Keys presses keys, by tmux's names for them.
+func (term *Terminal) Keys(keys ...string) {
+	term.t.Helper()
+	term.tmux(append([]string{"send-keys"}, keys...)...)
+}
+
+// Screen is the text on the screen, without empty lines at its end.
+func (term *Terminal) Screen() string {
+	term.t.Helper()
+	return strings.TrimRight(term.tmux("capture-pane", "-p"), "\n") + "\n"
+}
+
+// Styled is the screen with escape sequences for colours and other attributes.
+func (term *Terminal) Styled() string {
+	term.t.Helper()
+	return term.tmux("capture-pane", "-e", "-p")
+}
+
+// Wait waits until the screen matches a pattern, and returns it.
+func (term *Terminal) Wait(pattern string) string {
+	term.t.Helper()
+	re := regexp.MustCompile("(?m)" + pattern)
+	var text string
+	for began := time.Now(); time.Since(began) < deadline; time.Sleep(interval) {
+		if text = term.Screen(); re.MatchString(text) {
+			return text
+		}
+	}
+	term.t.Fatalf("the screen does not show %q:\n%s", pattern, text)
+	return ""
+}
