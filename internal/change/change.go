@@ -31,6 +31,9 @@ type Change struct {
 	// OnlyNoise is set if nothing but noise changed, OnlyStatus if nothing but noise and
 	// the status did.
 	OnlyNoise, OnlyStatus bool
+	// OnlyCounters is set if, besides what accompanies them, only numbers of replicas or
+	// Pods in the status changed.
+	OnlyCounters bool
 }
 
 // A Comparer compares versions of objects. It parses a version once if it is
@@ -93,7 +96,7 @@ func (c *Comparer) Between(before, after *scan.Object) (*Change, error) {
 		return nil, err
 	}
 	if out.OnlyNoise = len(plain) == 0; !out.OnlyNoise {
-		out.Summary = summarize(old.tree, now.tree)
+		out.Summary, out.OnlyCounters = summarize(old.tree, now.tree)
 		out.OnlyStatus = !slices.ContainsFunc(plain, func(op jsondiff.Operation) bool {
 			return op.Path != "/status" && !strings.HasPrefix(op.Path, "/status/")
 		})

@@ -27,11 +27,13 @@ type summary struct {
 	// minor are changes that accompany others. They are shown if there are no
 	// others.
 	minor []string
+	// counted is how many of the phrases are about counters.
+	counted int
 }
 
 // summarize describes a change between two existing versions that differ. It
-// returns at least one phrase.
-func summarize(before, after map[string]any) []string {
+// returns at least one phrase, and whether all of them are about counters.
+func summarize(before, after map[string]any) (phrases []string, onlyCounters bool) {
 	s := &summary{before: before, after: after, described: map[string]bool{}}
 	s.described["kind"], s.described["apiVersion"] = true, true
 	s.metadata()
@@ -55,9 +57,9 @@ func summarize(before, after map[string]any) []string {
 		s.say("null fields added or removed")
 	}
 	if more := len(s.phrases) - maxPhrases; more > 0 {
-		s.phrases = append(s.phrases[:maxPhrases], fmt.Sprintf("and %d more", more))
+		return append(s.phrases[:maxPhrases], fmt.Sprintf("and %d more", more)), s.counted == len(s.phrases)
 	}
-	return s.phrases
+	return s.phrases, s.counted == len(s.phrases)
 }
 
 // arrival describes a version without a counterpart: a creation or a deletion.

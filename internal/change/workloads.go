@@ -52,6 +52,7 @@ func (s *summary) scale() {
 		s.describe("status", c.member)
 		if a, b := orZero(text(old)), orZero(text(now)); a != b && c.name != "" {
 			s.say("%s %s → %s", c.name, a, b)
+			s.counted++
 		}
 	}
 }
@@ -118,7 +119,7 @@ func (s *summary) containers(path []string, list string) {
 			if len(before) > 1 || len(after) > 1 || list != "containers" {
 				who = kind + p.key + ": "
 			}
-			s.say("%simage %s → %s", who, a, shortImage(a, b))
+			s.say("%simage %s → %s", who, a, ShortImage(a, b))
 		}
 		for _, l := range leaves(nil, nil, old, now, func(p []string) bool { return len(p) == 1 && p[0] == "image" }) {
 			if isScalar(l.before) && isScalar(l.after) {
@@ -130,9 +131,9 @@ func (s *summary) containers(path []string, list string) {
 	}
 }
 
-// shortImage returns the later image; only its tag or digest if the name is the
+// ShortImage returns the later of two images; only its tag or digest if the name is the
 // same.
-func shortImage(before, after string) string {
+func ShortImage(before, after string) string {
 	name := func(image string) int {
 		if i := strings.IndexByte(image, '@'); i >= 0 {
 			return i

@@ -181,8 +181,8 @@ func (d *described) complete(t *testing.T) {
 	for name, parameters := range historyapi.Parameters() {
 		found := 0
 		for path, item := range d.doc.Paths.Map() {
-			rest, ok := strings.CutPrefix(path, "/watchkeeper/v1/history"+name)
-			if !ok || rest != "" && !strings.HasPrefix(rest, "/api") || name == "" && rest != "" {
+			rest, ok := strings.CutPrefix(path, name)
+			if !ok || rest != "" && !strings.HasPrefix(rest, "/api") || name == historyapi.Path && rest != "" {
 				continue
 			}
 			found++

@@ -51,7 +51,7 @@ type RecordingState struct {
 	Reason string // why it is not; "" if it is
 }
 
-// A Handler serves [Path] and the paths below it. Its fields are set before the first
+// A Handler serves [Path], [StoryPath], and the paths below them. Its fields are set before the first
 // use.
 type Handler struct {
 	Past     *past.Past // nil if nothing is recorded
@@ -123,6 +123,7 @@ var endpoints = map[string]endpoint{
 	"/failing":  {serve: (*call).failing, parameters: []string{"at"}, object: true},
 	"/counts":   {serve: (*call).counts, parameters: []string{"from", "to", "bin", "resource", "namespace", "filter", "type"}},
 	exportName:  {serve: (*call).export, parameters: []string{"from", "to", "resource", "namespace", "labelSelector", "pseudonyms"}},
+	storyName:   {serve: (*call).story, parameters: []string{"since", "until"}, object: true},
 	"/changes":  {serve: (*call).changes, parameters: []string{"from", "to", "resource", "namespace", "filter", "type", "by", "spec", "limit", "continue", "noise", "objects"}},
 }
 
@@ -132,12 +133,15 @@ var repeatable = []string{"resource", "type"}
 // begins are the parameters that name a moment or the begin of a range, not its end.
 var begins = []string{"from", "since", "at"}
 
-// Parameters returns the query parameters of the endpoints, by the path below
-// [Path].
+// Parameters returns the query parameters of the endpoints, by their path.
 func Parameters() map[string][]string {
 	all := map[string][]string{}
 	for name, e := range endpoints {
-		all[name] = slices.Clone(e.parameters)
+		path := Path + name
+		if name == storyName {
+			path = StoryPath
+		}
+		all[path] = slices.Clone(e.parameters)
 	}
 	return all
 }
@@ -250,9 +254,12 @@ func (h *Handler) answer(r *http.Request, now time.Time, contact upstream.Contac
 // cutPath splits a path into the name of the endpoint and the Kubernetes API path
 // that follows it.
 func cutPath(path string) (name, rest string) {
+	if rest, ok := strings.CutPrefix(path, StoryPath); ok {
+		return storyName, rest
+	}
 	path = strings.TrimPrefix(path, Path)
 	for name, e := range endpoints {
-		if e.object {
+		if e.object && name != storyName {
 			if rest, ok := strings.CutPrefix(path, name+"/"); ok {
 				return name, "/" + rest
 			}

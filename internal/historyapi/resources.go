@@ -147,10 +147,31 @@ func (c *call) resources() ([]kube.Resource, error) {
 			}
 		}
 	}
-	namespace := c.query.Get("namespace")
-	c.cluster = map[kube.Resource]bool{}
+	refused, err := c.decide(chosen, c.query.Get("namespace"))
+	if err != nil {
+		return nil, err
+	}
+	var out []kube.Resource
+	for i, r := range chosen {
+		if refused[i] == nil {
+			out = append(out, r)
+		} else if len(names) > 0 {
+			return nil, refused[i]
+		}
+	}
+	return out, nil
+}
+
+// decide returns why the caller may not list some recorded resources in a namespace ("" for
+// all), nil for those that it may. It fails if a decision is missing.
+func (c *call) decide(chosen []kube.Resource, namespace string) (refused []error, err error) {
+	if c.cluster == nil {
+		c.cluster = map[kube.Resource]bool{}
+	}
 	for _, r := range chosen {
-		c.cluster[r] = c.clusterScoped(r)
+		if _, ok := c.cluster[r]; !ok {
+			c.cluster[r] = c.clusterScoped(r)
+		}
 	}
 	refused, unsynced := make([]error, len(chosen)), make([]error, len(chosen))
 	var group errgroup.Group
@@ -177,15 +198,10 @@ func (c *call) resources() ([]kube.Resource, error) {
 	if err := group.Wait(); err != nil {
 		return nil, err
 	}
-	var out []kube.Resource
 	for i, r := range chosen {
-		if c.unsynced[r] = unsynced[i]; refused[i] == nil {
-			out = append(out, r)
-		} else if len(names) > 0 {
-			return nil, refused[i]
-		}
+		c.unsynced[r] = unsynced[i]
 	}
-	return out, nil
+	return refused, nil
 }
 
 // clusterScoped reports whether the objects of a resource have no namespace, as far as

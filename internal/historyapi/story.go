@@ -1,0 +1,298 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package historyapi
+
+import (
+	"cmp"
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/informer/scan"
+	"github.com/watchkeeper/watchkeeper/internal/history"
+	"github.com/watchkeeper/watchkeeper/internal/past"
+	"github.com/watchkeeper/watchkeeper/internal/story"
+)
+
+// StoryPath is the root of stories. They need the same rights as the history.
+const StoryPath = "/watchkeeper/v1/story"
+
+// storyName is the name of the endpoint of stories, which is not below Path.
+const storyName = "/story"
+
+// defaultStory is how long before its end a story begins.
+const defaultStory = time.Hour
+
+// The limits of a story. What they leave out is said in the answer.
+const (
+	// maxListed bounds the objects of a resource among which related ones are looked for,
+	// and maxEvents the versions of Events that are read.
+	maxListed = 20_000
+	maxEvents = 10_000
+	// maxObjects, maxVersions and maxStoryBytes bound what a story is written from.
+	maxObjects    = 1000
+	maxVersions   = 20_000
+	maxStoryBytes = 128 << 20
+)
+
+// story tells what happened to an object and what it owns, is owned by, runs on and mounts.
+func (c *call) story() (any, error) {
+	t, _, err := c.target()
+	if err != nil {
+		return nil, err
+	}
+	if t.Name == "" {
+		return nil, refuseBad("%s is a collection: a story is that of one object", c.path)
+	}
+	until, err := c.when("until", "now")
+	if err != nil {
+		return nil, err
+	}
+	to := cmp.Or(c.timeOf(t.Resource, until), c.now)
+	since, err := c.when("since", kube.Moment{At: to.Add(-defaultStory)}.String())
+	if err != nil {
+		return nil, err
+	}
+	w := &storyWriter{call: c, namespace: t.Namespace, from: c.timeOf(t.Resource, since), to: to, found: map[string]*related{}, left: map[string]int{}}
+	w.since, w.until = kube.Moment{At: w.from, Ago: since.Ago}, kube.Moment{At: to, Ago: until.Ago}
+	if !w.from.Before(w.to) {
+		return nil, refuseBad("since is not before until")
+	}
+	if err := w.find(t.Resource, kube.MakeKey(t.Namespace, t.Name)); err != nil {
+		return nil, err
+	}
+	in := story.Input{Resource: t.Resource, Key: kube.MakeKey(t.Namespace, t.Name), From: w.from, To: w.to}
+	for _, r := range w.order {
+		o, err := w.read(r)
+		if err != nil {
+			return nil, err
+		}
+		in.Objects = append(in.Objects, o)
+	}
+	if !slices.ContainsFunc(in.Objects, func(o story.Object) bool {
+		return o.Resource == in.Resource && o.Key == in.Key && (o.Initial != nil || len(o.Versions) > 0)
+	}) {
+		return nil, refuse(http.StatusNotFound, metav1.StatusReasonNotFound, "nothing is recorded of %s %q between %s and %s",
+			t.Resource.GroupResource(), in.Key, past.Stamp(w.from), past.Stamp(w.to))
+	}
+	out := story.Tell(in)
+	out.NotRecorded, out.Denied, out.LeftOut = w.notRecorded(), w.denied, w.leftOut()
+	var read []kube.Resource
+	for _, r := range w.order {
+		if !slices.Contains(read, r.resource) {
+			read = append(read, r.resource)
+		}
+	}
+	out.Unobserved = c.unobserved(read, w.from, w.to)
+	return out, nil
+}
+
+// A related object is one that a story is about.
+type related struct {
+	resource kube.Resource
+	key      kube.Key
+	events   bool // it is an Event, whose versions are already read
+	object   story.Object
+}
+
+// A storyWriter reads what a story is written from.
+type storyWriter struct {
+	*call
+	namespace    string
+	from, to     time.Time
+	since, until kube.Moment
+
+	found map[string]*related // by resource and key
+	order []*related          // in the order in which they were found
+
+	denied   []string
+	left     map[string]int // what limits have left out
+	versions int
+	bytes    int
+}
+
+// add adds a related object, once.
+func (w *storyWriter) add(r kube.Resource, key kube.Key) bool {
+	id := r.String() + "\x00" + string(key)
+	if w.found[id] != nil {
+		return false
+	}
+	if len(w.order) >= maxObjects {
+		w.left["objects"]++
+		return false
+	}
+	one := &related{resource: r, key: key}
+	w.found[id] = one
+	w.order = append(w.order, one)
+	return true
+}
+
+// allowed returns the recorded ones of some resources that the caller may read in a namespace
+// now (T8).
+func (w *storyWriter) allowed(resources []kube.Resource, namespace string) (out []kube.Resource, err error) {
+	refused, err := w.decide(resources, namespace)
+	for i, r := range resources {
+		if err == nil && refused[i] == nil {
+			out = append(out, r)
+		} else if err == nil {
+			name := r.GroupResource()
+			if namespace != w.namespace && !w.cluster[r] {
+				name += " of namespace " + namespace
+			}
+			w.denied = append(w.denied, name)
+		}
+	}
+	return out, err
+}
+
+// ranges yields the ranges of a resource's epochs that are in the span of the story.
+func (w *storyWriter) ranges(r kube.Resource) (all []eventRange, err error) {
+	streams := w.store.Streams(r)
+	for i, st := range streams {
+		one, ok, err := rangeOf(w.r.Context(), st, i == len(streams)-1, w.since, w.until)
+		if err != nil {
+			return nil, err
+		}
+		switch span := st.Span(); {
+		case span.From.RV == 0, !ok && one.from != one.to, span.From.At.After(w.to), i < len(streams)-1 && span.To.At.Before(w.from):
+			continue
+		}
+		// The state at the begin is that of the last event before it.
+		if at, err := st.At(w.r.Context(), w.from); err == nil {
+			one.from = max(one.from, min(at.RV, one.to))
+		}
+		all = append(all, one)
+	}
+	return all, nil
+}
+
+// read reads the versions of an object.
+func (w *storyWriter) read(r *related) (story.Object, error) {
+	if r.events {
+		return r.object, nil
+	}
+	o := story.Object{Resource: r.resource, Key: r.key}
+	ctx := w.r.Context()
+	ranges, err := w.ranges(r.resource)
+	if err != nil {
+		return o, err
+	}
+	for i, one := range ranges {
+		before, err := one.Get(ctx, one.from, r.key)
+		if err != nil {
+			return o, err
+		}
+		if i == 0 {
+			o.Initial = before
+		}
+		gaps := one.Gaps()
+		for e, err := range one.Versions(ctx, r.key, one.from) {
+			if err != nil {
+				return o, err
+			}
+			if e.Object.RV > one.to {
+				break
+			}
+			if e.At.Before(w.from) { // a gap ends there
+				o.Initial = e.Object
+				if e.Type == kube.Deleted {
+					o.Initial = nil
+				}
+				continue
+			}
+			if !w.take(e.Object) {
+				continue
+			}
+			o.Versions = append(o.Versions, versionOf(e, gaps))
+		}
+	}
+	return o, nil
+}
+
+// take reports whether one more version may be read, and counts it.
+func (w *storyWriter) take(o *scan.Object) bool {
+	if w.versions >= maxVersions || w.bytes >= maxStoryBytes {
+		w.left["versions"]++
+		return false
+	}
+	w.versions++
+	w.bytes += len(o.JSON)
+	return true
+}
+
+func versionOf(e history.Event, gaps []history.Gap) story.Version {
+	v := story.Version{Type: e.Type, Time: e.At, Inferred: e.Inferred, Object: e.Object}
+	for _, g := range gaps {
+		if g.Holds(e) {
+			v.NotBefore = g.Since
+		}
+	}
+	return v
+}
+
+// told are the resources that stories are also about, if they are recorded.
+var told = []string{
+	"configmaps", "daemonsets.apps", "deployments.apps", "events", "horizontalpodautoscalers.autoscaling", "jobs.batch", "nodes",
+	"persistentvolumeclaims", "poddisruptionbudgets.policy", "pods", "replicasets.apps", "resourcequotas", "secrets", "statefulsets.apps",
+}
+
+// notRecorded returns the resources that are not recorded, and that the story would also be
+// about.
+func (w *storyWriter) notRecorded() (out []string) {
+	recorded := w.store.Resources()
+	for _, name := range told {
+		if !slices.ContainsFunc(recorded, func(r kube.Resource) bool { return r.GroupResource() == name }) {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// leftOut says what limits have left out.
+func (w *storyWriter) leftOut() (out []string) {
+	for _, what := range []struct {
+		name  string
+		limit int
+	}{{"objects", maxObjects}, {"versions", maxVersions}, {"Events", maxEvents}, {"listed", maxListed}} {
+		n := w.left[what.name]
+		switch {
+		case n == 0:
+		case what.name == "listed":
+			out = append(out, fmt.Sprintf("related objects were looked for among the first %d of each resource only", maxListed))
+		case what.name == "Events":
+			out = append(out, fmt.Sprintf("only the newest %d versions of Events were read", maxEvents))
+		default:
+			out = append(out, fmt.Sprintf("%d %s, over the limit of %d (or of %d MiB)", n, what.name, what.limit, maxStoryBytes>>20))
+		}
+	}
+	return out
+}
+
+// ownedBy are the fields that related objects are found by.
+type ownedBy struct {
+	Metadata struct {
+		UID             string                  `json:"uid"`
+		OwnerReferences []metav1.OwnerReference `json:"ownerReferences"`
+		Labels          map[string]string       `json:"labels"`
+	} `json:"metadata"`
+	Spec struct {
+		NodeName       string `json:"nodeName"`
+		ScaleTargetRef struct {
+			Kind string `json:"kind"`
+			Name string `json:"name"`
+		} `json:"scaleTargetRef"`
+		Selector *metav1.LabelSelector `json:"selector"`
+	} `json:"spec"`
+}
+
+// eventTarget is what an Event is about, in either of its API groups.
+type eventTarget struct {
+	InvolvedObject, Regarding struct {
+		Kind, Namespace, Name, UID string
+	}
+}

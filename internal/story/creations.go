@@ -1,0 +1,87 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package story
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/watchkeeper/watchkeeper/internal/api"
+)
+
+// creations tells times in which a controller could not create Pods: a quota or an admission
+// controller refused them.
+func (t *teller) creations() {
+	for _, th := range t.things {
+		var spans []conditionSpan
+		if th.kind == "ReplicaSet" || th.kind == "ReplicationController" {
+			spans = t.spansOf(th, "ReplicaFailure", "True")
+		}
+		var refused []*event
+		for _, ev := range t.eventsAbout(th, t.From, t.To) {
+			if ev.warns() && (ev.Reason == "FailedCreate" || ev.Reason == "FailedDaemonPod") {
+				refused = append(refused, ev)
+			}
+		}
+		if len(spans) == 0 && len(refused) > 0 { // controllers without that condition
+			first, last := refused[0].entry, refused[len(refused)-1].entry
+			span := conditionSpan{from: first.Time, to: last.Time, known: true, condition: condition{Reason: refused[0].Reason, Message: refused[len(refused)-1].text()}}
+			if last.Until.After(span.to) {
+				span.to = last.Until
+			}
+			spans = append(spans, span)
+		}
+		for _, span := range spans {
+			t.tellCreation(th, span, refused)
+		}
+	}
+}
+
+func (t *teller) tellCreation(th *thing, span conditionSpan, refused []*event) {
+	wl := t.workload(th)
+	for _, ep := range t.episodes {
+		if ep.rank == rankRollout && ep.Severity == api.EpisodeFailed && slices.Contains(ep.workloads, wl) && within(span.from, ep.From, ep.To) {
+			ep.claims = append(ep.claims, span.claims...)
+			return // told there
+		}
+	}
+	ep := &episode{rank: rankCreation}
+	ep.Kind, ep.Severity, ep.From, ep.To, ep.Ongoing = api.EpisodeCreation, api.EpisodeFailed, span.from, span.to, span.open
+	ep.claims = span.claims
+	message := unnamed(because(span.condition.Message))
+	if span.condition.Type != "" {
+		ep.Causes = addCause(nil, span.cause(th))
+	}
+	for _, ev := range refused {
+		if within(ev.entry.Time, ep.From.Add(-5*time.Second), ep.To.Add(maxTrail)) {
+			ep.claims = append(ep.claims, ev.entry)
+			ep.Causes = addCause(ep.Causes, ev.cause())
+			if message == "" {
+				message = unnamed(ev.text())
+			}
+		}
+	}
+	for _, e := range t.entries {
+		if e.Kind == "ResourceQuota" && within(e.Time, ep.From.Add(-maxTrail), ep.To.Add(5*time.Second)) && e.counters {
+			ep.claims = append(ep.claims, e)
+		}
+	}
+	title := fmt.Sprintf("%s: Pods cannot be created: %s", wl, clip(message, maxDetail))
+	if !span.open {
+		title = fmt.Sprintf("%s: Pods could not be created: %s, over after %s", wl, clip(message, maxDetail), lasted(span.to.Sub(span.from)))
+	}
+	if s := th.at(ep.To); s != nil && span.open {
+		title += fmt.Sprintf("; %d of %d replicas exist", s.look().Status.Replicas, replicas(s))
+	}
+	ep.Title, ep.workloads = title, []name{wl}
+	t.add(ep)
+}
+
+func replicas(s *state) int64 {
+	if n := s.look().Spec.Replicas; n != nil {
+		return *n
+	}
+	return 1
+}

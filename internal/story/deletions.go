@@ -1,0 +1,129 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package story
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/watchkeeper/watchkeeper/internal/api"
+)
+
+// maxFinalizing is how long finalizers may take before a deletion counts as blocked.
+const maxFinalizing = 30 * time.Second
+
+// deletions tells of objects whose deletion was requested, and what it waits for.
+func (t *teller) deletions() {
+	for _, th := range t.things {
+		if i := slices.IndexFunc(th.states, (*state).terminating); i >= 0 && (th.kind != "Pod" || len(th.states[i].look().Metadata.Finalizers) > 0) {
+			t.tellFinalizers(th, i)
+			continue
+		} else if i >= 0 && th.gone.IsZero() {
+			t.tellTerminating(th, i)
+			continue
+		}
+		own := th.resource == t.Resource && th.key == t.Key
+		if !th.gone.IsZero() && (own || th.controller() == nil && th.kind != "Pod" && th.kind != "Node" && th.kind != "ConfigMap" && th.kind != "Secret") {
+			t.tellDeleted(th, th.gone, []*entry{th.last})
+		}
+	}
+}
+
+func (t *teller) tellDeleted(th *thing, from time.Time, claims []*entry) *episode {
+	ep := &episode{rank: rankDeletion}
+	ep.Kind, ep.Severity, ep.From, ep.To = api.EpisodeDeletion, api.EpisodeInfo, from, th.gone
+	ep.Title = fmt.Sprintf("%s %s deleted", th.kind, th.key.Name())
+	ep.claims = claims
+	if th.kind != "Pod" {
+		ep.workloads = []name{t.workload(th)}
+	}
+	ep.covers = func(e *entry) bool { return e.thing == th }
+	return t.add(ep)
+}
+
+// tellFinalizers tells of a deletion that waits for finalizers. i is the first state that is
+// terminating.
+func (t *teller) tellFinalizers(th *thing, i int) {
+	first, final := th.states[i], th.final()
+	claims := claim(first)
+	var removed []string
+	before := first.look().Metadata.Finalizers
+	for _, s := range th.states[i+1:] {
+		now := s.look().Metadata.Finalizers
+		for _, f := range before {
+			if !slices.Contains(now, f) {
+				removed = append(removed, fmt.Sprintf("finalizer %s removed%s", f, s.entry.by()))
+				claims = append(claims, claim(s)...)
+			}
+		}
+		before = now
+	}
+	if th.last != nil {
+		claims = append(claims, th.last)
+	}
+	end := t.To
+	if !th.gone.IsZero() {
+		end = th.gone
+	}
+	waited := end.Sub(first.at)
+	if th.gone.IsZero() || waited > maxFinalizing {
+		ep := &episode{rank: rankDeletion}
+		ep.Kind, ep.Severity, ep.From, ep.To, ep.Ongoing = api.EpisodeDeletion, api.EpisodeFailed, first.at, end, th.gone.IsZero()
+		if ep.Ongoing && waited <= maxFinalizing {
+			ep.Severity = api.EpisodeWarning
+		}
+		names := strings.Join(first.look().Metadata.Finalizers, ", ")
+		ep.Causes = addCause(nil, api.Cause{Kind: th.kind, Namespace: th.key.Namespace(), Name: th.key.Name(), Field: "metadata.finalizers", Text: names})
+		title := fmt.Sprintf("deletion of %s %s is blocked by its finalizers (%s)", th.kind, th.key.Name(), strings.Join(final.look().Metadata.Finalizers, ", "))
+		switch {
+		case !ep.Ongoing:
+			title = fmt.Sprintf("deletion of %s %s was blocked by its finalizers (%s) for %s", th.kind, th.key.Name(), names, lasted(waited))
+		case len(final.look().Metadata.Finalizers) == 0:
+			title = fmt.Sprintf("%s %s terminates, and has no finalizers", th.kind, th.key.Name())
+		}
+		if first.initial {
+			title += "; it was requested before " + stamp(t.From)
+		}
+		for _, typ := range []string{"NamespaceDeletionDiscoveryFailure", "NamespaceDeletionGroupVersionParsingFailure", "NamespaceDeletionContentFailure", "NamespaceContentRemaining", "NamespaceFinalizersRemaining"} {
+			for _, span := range t.spansOf(th, typ, "True") {
+				ep.Causes = addCause(ep.Causes, span.cause(th))
+				ep.claims = append(ep.claims, span.claims...)
+				title += "; " + clip(span.condition.says(), maxDetail)
+			}
+		}
+		if len(removed) > 0 {
+			title += ", until " + list(removed, 2)
+		}
+		if ep.Ongoing {
+			title += ", not over"
+		}
+		ep.Title = title
+		ep.claims = append(ep.claims, claims...)
+		ep.covers = func(e *entry) bool { return e.thing == th }
+		t.add(ep)
+		return
+	}
+	if th.controller() == nil {
+		t.tellDeleted(th, first.at, claims)
+	}
+}
+
+// tellTerminating tells of a Pod that terminates longer than its grace period.
+func (t *teller) tellTerminating(pod *thing, i int) {
+	s := pod.states[i]
+	due := s.look().Metadata.DeletionTimestamp.Time // has the grace period in it
+	late := t.To.Sub(due)
+	if late < maxTrail {
+		return
+	}
+	ep := &episode{rank: rankDeletion}
+	ep.Kind, ep.Severity, ep.From, ep.To, ep.Ongoing = api.EpisodeDeletion, api.EpisodeFailed, s.at, t.To, true
+	ep.Title = fmt.Sprintf("Pod %s terminates, %s longer than its grace period, not over", pod.key.Name(), lasted(late))
+	ep.Causes = addCause(nil, api.Cause{Kind: "Pod", Namespace: pod.key.Namespace(), Name: pod.key.Name(), Field: "metadata.deletionTimestamp", Text: due.UTC().Format(time.RFC3339)})
+	ep.claims = claim(s)
+	ep.covers = func(e *entry) bool { return e.thing == pod }
+	t.add(ep)
+}

@@ -1,0 +1,119 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package story
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/watchkeeper/watchkeeper/internal/api"
+)
+
+// disruptedBy has the reasons of the condition DisruptionTarget, in words.
+var disruptedBy = map[string]string{
+	"PreemptionByScheduler":  "preempted by the scheduler",
+	"EvictionByEvictionAPI":  "evicted by the eviction API",
+	"DeletionByTaintManager": "deleted because of a taint",
+	"DeletionByPodGC":        "deleted by the Pod garbage collector",
+	"TerminationByKubelet":   "terminated by the kubelet",
+}
+
+// A hit is a Pod that was disrupted.
+type hit struct {
+	pod       *thing
+	state     *state
+	condition condition
+}
+
+// disruptions tells of Pods that were preempted or evicted, unless a Node's episode does.
+func (t *teller) disruptions() {
+	told := map[*entry]bool{}
+	for _, ep := range t.episodes {
+		for _, e := range ep.claims {
+			told[e] = ep.rank == rankNode || told[e]
+		}
+	}
+	groups := map[string][]hit{}
+	var keys []string
+	for _, pod := range t.ofKind("Pod") {
+		c, s := t.disruption(pod)
+		if s == nil || s.initial || s.entry == nil || told[s.entry] {
+			continue
+		}
+		key := c.Reason + "\x00" + t.workload(pod).String()
+		keys = appendOnce(keys, key)
+		groups[key] = append(groups[key], hit{pod, s, c})
+	}
+	for _, key := range keys {
+		all := groups[key]
+		slices.SortStableFunc(all, func(a, b hit) int { return a.state.at.Compare(b.state.at) })
+		for len(all) > 0 {
+			n := 1
+			for n < len(all) && all[n].state.at.Sub(all[n-1].state.at) <= maxApart {
+				n++
+			}
+			t.tellDisruption(all[:n])
+			all = all[n:]
+		}
+	}
+}
+
+func (t *teller) tellDisruption(all []hit) {
+	first := all[0]
+	wl := t.workload(first.pod)
+	ep := &episode{rank: rankDisruption}
+	ep.Kind, ep.Severity, ep.From, ep.To = api.EpisodeDisruption, api.EpisodeFailed, first.state.at, first.state.at
+	if first.condition.Reason == "EvictionByEvictionAPI" {
+		ep.Severity = api.EpisodeWarning
+	}
+	var pods, said []string
+	for _, h := range all {
+		pods = appendOnce(pods, h.pod.key.Name())
+		ep.claims = append(ep.claims, claim(h.state)...)
+		ep.Causes = addCause(ep.Causes, disruptionCause(h.pod, h.condition))
+		if h.state.at.After(ep.To) {
+			ep.To = h.state.at
+		}
+		for _, ev := range t.eventsAbout(h.pod, h.state.at.Add(-maxTrail), h.state.at.Add(maxTrail)) {
+			if ev.Reason == "Preempted" || ev.Reason == "Evicted" || ev.Reason == "TaintManagerEviction" {
+				ep.claims = append(ep.claims, ev.entry)
+				c := ev.cause()
+				c.Text = t.withNames(c.Text)
+				ep.Causes = addCause(ep.Causes, c)
+				said = appendOnce(said, t.withNames(ev.text()))
+			}
+		}
+	}
+	for _, h := range all {
+		if !h.pod.gone.IsZero() && h.pod.gone.After(ep.To) && h.pod.gone.Sub(h.state.at) <= maxApart {
+			ep.To = h.pod.gone
+		}
+	}
+	how := cmp.Or(disruptedBy[first.condition.Reason], "disrupted ("+first.condition.Reason+")")
+	title := fmt.Sprintf("%s: %s %s: %s", wl, plural(len(pods), "Pod"), how, clip(first.condition.Message, maxDetail))
+	if wl.kind == "Pod" {
+		title = fmt.Sprintf("%s %s: %s", wl, how, clip(first.condition.Message, maxDetail))
+	}
+	if len(said) > 0 {
+		title += " (" + clip(list(said, 2), maxDetail) + ")"
+	}
+	ep.Title = title
+	ep.workloads = []name{wl}
+	ep.covers = func(e *entry) bool { return e.Kind == "Pod" && slices.Contains(pods, e.Name) }
+	t.add(ep)
+}
+
+// withNames adds the names of objects to a text that has their UIDs.
+func (t *teller) withNames(text string) string {
+	for _, th := range t.things {
+		if len(th.uid) < 8 {
+			continue
+		}
+		if i := indexWord(text, th.uid); i >= 0 {
+			return text[:i] + th.key.Namespace() + "/" + th.key.Name() + text[i+len(th.uid):]
+		}
+	}
+	return text
+}

@@ -1,0 +1,192 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package story
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/watchkeeper/watchkeeper/internal/api"
+)
+
+// Ranks order the episodes that claim or cover the same entry: the first one gets it.
+const (
+	rankRollout = iota
+	rankDeletion
+	rankNode
+	rankDisruption
+	rankFailure
+	rankCreation
+	rankJob
+	rankAutoscaler
+	rankScaling
+	rankConfig
+	rankOther
+)
+
+// An episode is being written.
+type episode struct {
+	api.Episode
+	rank, number int
+	// claims are entries that the episode is made of.
+	claims []*entry
+	// covers reports whether an entry in the time of the episode belongs to it; nil for no.
+	covers func(*entry) bool
+	// workloads are those whose other entries in the time of the episode accompany it.
+	workloads []name
+
+	entries []*entry
+}
+
+const (
+	// maxTrail is how long after an episode its consequences are still counted to it.
+	maxTrail = 30 * time.Second
+	// maxQuiet is the pause that separates two episodes of other changes.
+	maxQuiet = 2 * time.Minute
+)
+
+// assemble assigns all entries, and returns the episodes in order.
+func (t *teller) assemble() []api.Episode {
+	byRank := slices.Clone(t.episodes)
+	slices.SortStableFunc(byRank, func(a, b *episode) int {
+		return cmp.Or(cmp.Compare(a.rank, b.rank), a.From.Compare(b.From), cmp.Compare(a.number, b.number))
+	})
+	give := func(e *entry, ep *episode) {
+		if e != nil && e.episode == nil {
+			e.episode = ep
+			ep.entries = append(ep.entries, e)
+		}
+	}
+	for _, ep := range byRank {
+		for _, e := range ep.claims {
+			give(e, ep)
+		}
+	}
+	within := func(e *entry, ep *episode, trail time.Duration) bool {
+		return !e.Time.Before(ep.From) && !e.Time.After(ep.To.Add(trail))
+	}
+	for _, trail := range []time.Duration{0, maxTrail} {
+		for _, e := range t.entries {
+			for _, ep := range byRank {
+				if e.episode == nil && ep.covers != nil && within(e, ep, trail) && ep.covers(e) {
+					give(e, ep)
+				}
+			}
+		}
+		for _, e := range t.entries {
+			for _, ep := range byRank {
+				if e.episode == nil && within(e, ep, trail) && slices.Contains(ep.workloads, e.about) {
+					give(e, ep)
+				}
+			}
+		}
+	}
+	all := slices.DeleteFunc(byRank, func(ep *episode) bool { return len(ep.entries) == 0 })
+	all = append(all, t.others()...)
+	slices.SortStableFunc(all, func(a, b *episode) int {
+		return cmp.Or(a.From.Compare(b.From), cmp.Compare(a.rank, b.rank), cmp.Compare(a.number, b.number))
+	})
+	out := make([]api.Episode, 0, len(all))
+	for _, ep := range all {
+		slices.SortFunc(ep.entries, func(a, b *entry) int { return cmp.Compare(a.order, b.order) })
+		ep.From, ep.To = ep.From.UTC(), ep.To.UTC()
+		for _, e := range t.fold(ep.entries) {
+			ep.Entries = append(ep.Entries, e.StoryEntry)
+		}
+		out = append(out, ep.Episode)
+	}
+	if i := mainOf(out); i >= 0 {
+		out[i].Main = true
+	}
+	return out
+}
+
+// others groups the entries that no rule is about.
+func (t *teller) others() (all []*episode) {
+	var open *episode
+	for _, e := range t.entries {
+		if e.episode != nil {
+			continue
+		}
+		if open == nil || e.Time.Sub(open.To) > maxQuiet {
+			open = &episode{rank: rankOther, number: len(t.episodes) + len(all)}
+			open.Kind, open.Severity, open.From = api.EpisodeOther, api.EpisodeInfo, e.Time
+			all = append(all, open)
+		}
+		e.episode = open
+		open.entries = append(open.entries, e)
+		open.To = e.Time
+		if e.event != nil && e.event.warns() {
+			open.Severity = api.EpisodeWarning
+			open.Causes = addCause(open.Causes, e.event.cause())
+		}
+	}
+	for _, ep := range all {
+		ep.Title = otherTitle(ep)
+	}
+	return all
+}
+
+// otherTitle describes an episode of other changes by what there is most reason to read.
+func otherTitle(ep *episode) string {
+	var kinds []string
+	counts := map[string]int{}
+	events := 0
+	for _, e := range ep.entries {
+		if e.event != nil {
+			events++
+			continue
+		}
+		kinds = appendOnce(kinds, e.Kind)
+		counts[e.Kind]++
+	}
+	if len(ep.entries) == 1 {
+		e := ep.entries[0]
+		return fmt.Sprintf("%s %s: %s%s", e.Kind, e.Name, strings.Join(e.What, "; "), e.by())
+	}
+	for i, kind := range kinds {
+		kinds[i] = fmt.Sprintf("%s of %s", plural(counts[kind], "change"), plurals(kind))
+	}
+	if events > 0 {
+		kinds = append(kinds, plural(events, "Event"))
+	}
+	title := "other: " + list(kinds, 4)
+	if len(ep.Causes) > 0 {
+		title = fmt.Sprintf("%s %s: Warning %s; %s", ep.Causes[0].Kind, ep.Causes[0].Name, clip(ep.Causes[0].Text, maxDetail), title)
+	}
+	return title
+}
+
+func plurals(kind string) string {
+	_, text, _ := strings.Cut(plural(2, kind), " ")
+	return text
+}
+
+// mainOf returns the most important episode: a worse one, then one that is not over, then one
+// of a more specific kind, then the first. It is -1 if there is none.
+func mainOf(all []api.Episode) int {
+	severity := map[string]int{api.EpisodeFailed: 2, api.EpisodeWarning: 1}
+	kinds := map[string]int{api.EpisodeOther: -2, api.EpisodeConfig: -1}
+	best := -1
+	for i, ep := range all {
+		if best < 0 {
+			best = i
+			continue
+		}
+		b := all[best]
+		ongoing := func(e api.Episode) int {
+			if e.Ongoing {
+				return 1
+			}
+			return 0
+		}
+		if cmp.Or(cmp.Compare(severity[ep.Severity], severity[b.Severity]), cmp.Compare(ongoing(ep), ongoing(b)), cmp.Compare(kinds[ep.Kind], kinds[b.Kind])) > 0 {
+			best = i
+		}
+	}
+	return best
+}

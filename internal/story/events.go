@@ -1,0 +1,209 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package story
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/internal/api"
+)
+
+// maxPause is the pause after which an Event that occurs again gets another entry.
+const maxPause = 2 * time.Minute
+
+// An event is what an Event says, in either of its API groups.
+type event struct {
+	Type    string `json:"type"`
+	Reason  string `json:"reason"`
+	Message string `json:"message"`
+	Note    string `json:"note"`
+	Count   int    `json:"count"`
+	Series  *struct {
+		Count int `json:"count"`
+	} `json:"series"`
+	DeprecatedCount int       `json:"deprecatedCount"`
+	InvolvedObject  reference `json:"involvedObject"`
+	Regarding       reference `json:"regarding"`
+	Related         reference `json:"related"`
+	Source          struct {
+		Component string `json:"component"`
+	} `json:"source"`
+	DeprecatedSource struct {
+		Component string `json:"component"`
+	} `json:"deprecatedSource"`
+	ReportingComponent  string `json:"reportingComponent"`
+	ReportingController string `json:"reportingController"`
+
+	entry    *entry
+	messages []string // of the Events that are folded into this one
+	objects  []string
+}
+
+// A reference names the object that an Event is about.
+type reference struct {
+	Kind      string `json:"kind"`
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	UID       string `json:"uid"`
+}
+
+func (ev *event) about() reference {
+	if ev.InvolvedObject.Kind == "" {
+		return ev.Regarding
+	}
+	return ev.InvolvedObject
+}
+
+// times returns how often it has occurred.
+func (ev *event) times() int {
+	n := max(ev.Count, ev.DeprecatedCount, 1)
+	if ev.Series != nil {
+		n = max(n, ev.Series.Count)
+	}
+	return n
+}
+
+// text returns the message on one line.
+func (ev *event) text() string {
+	message := strings.TrimPrefix(cmp.Or(ev.Message, ev.Note), "(combined from similar events): ")
+	return because(message)
+}
+
+// reporter returns what has written the Event.
+func (ev *event) reporter() string {
+	return cmp.Or(ev.ReportingComponent, ev.ReportingController, ev.Source.Component, ev.DeprecatedSource.Component)
+}
+
+func (ev *event) warns() bool { return ev.Type == "Warning" }
+
+// readEvent adds the entries of an Event.
+func (t *teller) readEvent(o *Object) {
+	var last *entry
+	before := 0 // how often it had occurred
+	if o.Initial != nil {
+		ev := &event{}
+		_ = json.Unmarshal([]byte(o.Initial.JSON), ev)
+		before = ev.times()
+	}
+	for _, v := range o.Versions {
+		if v.Object == nil || v.Type == kube.Deleted { // Events expire
+			continue
+		}
+		ev := &event{}
+		_ = json.Unmarshal([]byte(v.Object.JSON), ev)
+		n := max(ev.times()-before, 1)
+		before = ev.times()
+		if last != nil && v.Time.Sub(cmp.Or(last.Until, last.Time)) <= maxPause {
+			last.Until, last.Count = v.Time.UTC(), max(last.Count, 1)+n
+			last.event.messages = appendOnce(last.event.messages, ev.text())
+			continue
+		}
+		e := t.entry(o, v, api.EventType, nil)
+		ref := ev.about()
+		e.Kind, e.Namespace, e.Name = ref.Kind, ref.Namespace, ref.Name
+		if n > 1 {
+			e.Count = n
+		}
+		if who := ev.reporter(); who != "" {
+			e.By = []string{who}
+		}
+		ev.entry, e.event = e, ev
+		ev.messages, ev.objects = []string{ev.text()}, []string{ref.Name}
+		e.What = ev.what()
+		t.events = append(t.events, e)
+		last = e
+	}
+}
+
+// appendOnce appends a text that a list does not have.
+func appendOnce(list []string, text string) []string {
+	if slices.Contains(list, text) {
+		return list
+	}
+	return append(list, text)
+}
+
+// link finds the things that Events are about: by UID, and by name if the Event has none.
+func (t *teller) link() {
+	byName := map[name]*thing{}
+	for _, th := range t.things {
+		byName[th.named()] = th // the last one of the name
+	}
+	for _, e := range t.events {
+		ref := e.event.about()
+		e.thing = t.byUID[ref.UID]
+		if e.thing == nil { // the kubelet's Events about Nodes have the name as UID
+			e.thing = byName[name{ref.Kind, ref.Namespace, ref.Name}]
+		}
+	}
+	for _, e := range t.entries {
+		switch {
+		case e.thing != nil:
+			e.about = t.workload(e.thing)
+		case e.event != nil:
+			e.about = name{e.Kind, e.Namespace, e.Name}
+		}
+	}
+}
+
+// class returns a text that Events have in common which say the same about objects of one
+// workload: names of objects, and words with digits, may differ.
+func (ev *event) class(t *teller) string {
+	words := strings.Fields(ev.text())
+	for i, w := range words {
+		if strings.ContainsAny(w, "0123456789") || strings.Contains(w, ev.about().Name) && ev.about().Name != "" {
+			words[i] = "*"
+		}
+	}
+	return strings.Join([]string{ev.Type, ev.Reason, ev.about().Kind, ev.entry.about.String(), strings.Join(words, " ")}, "\x00")
+}
+
+// add folds another Event into this one.
+func (ev *event) add(other *event) {
+	for _, m := range other.messages {
+		ev.messages = appendOnce(ev.messages, m)
+	}
+	for _, o := range other.objects {
+		ev.objects = appendOnce(ev.objects, o)
+	}
+}
+
+// what describes the Event.
+func (ev *event) what() []string {
+	text := because(ev.Reason, ev.messages[0])
+	if ev.warns() {
+		text = "Warning " + text
+	}
+	out := []string{clip(text, maxMessage)}
+	if n := len(ev.messages) - 1; n > 0 {
+		more := fmt.Sprintf("and %s like it", plural(n, "message"))
+		if len(ev.objects) > 1 {
+			more += fmt.Sprintf(" about %s", plural(len(ev.objects), ev.about().Kind))
+		}
+		out = append(out, more)
+	}
+	return out
+}
+
+// eventsAbout returns the Events about a thing that began in a time, the earliest first.
+func (t *teller) eventsAbout(th *thing, from, to time.Time) (all []*event) {
+	for _, e := range t.events {
+		if e.thing == th && !e.Time.After(to) && !cmp.Or(e.Until, e.Time).Before(from) {
+			all = append(all, e.event)
+		}
+	}
+	return all
+}
+
+// cause returns what an Event says.
+func (ev *event) cause() api.Cause {
+	ref := ev.about()
+	return api.Cause{Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name, Field: "Event", Text: because(ev.Reason, ev.text())}
+}

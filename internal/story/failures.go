@@ -1,0 +1,328 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package story
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/watchkeeper/watchkeeper/internal/api"
+)
+
+// A failure is a time in which a Pod has faults of one class.
+type failure struct {
+	pod      *thing
+	workload name
+	fault    fault // the one that says most
+	from, to time.Time
+	ended    bool   // false if it lasts at the end of the span
+	known    bool   // from is when it began; otherwise it began before the span
+	end      string // how it ended
+	restarts int32  // of containers, meanwhile
+	claims   []*entry
+	told     bool // with a rollout
+}
+
+// failuresOfPods finds the failures of all Pods.
+func (t *teller) failuresOfPods() {
+	t.link()
+	for _, pod := range t.ofKind("Pod") {
+		var open *failure
+		var ready bool // it has been
+		for i, s := range pod.states {
+			until := t.until(pod, i)
+			f := t.faultOf(s, until)
+			if f == nil {
+				f = t.notReady(pod, s, until, ready)
+			}
+			ready = ready || isReady(s)
+			if open != nil && (f == nil || f.class != open.fault.class) {
+				open.to, open.ended = s.at, true
+				if open.end = "recovered"; s.terminating() {
+					open.end = "deleted"
+				}
+				open.claims = append(open.claims, claim(s)...)
+				open = nil
+			}
+			if f == nil {
+				continue
+			}
+			if open == nil {
+				at, created := pod.begin()
+				open = &failure{pod: pod, workload: t.workload(pod), fault: *f, from: s.at, known: created || s.at.After(at)}
+				t.failures = append(t.failures, open)
+			}
+			if f.weight >= open.fault.weight {
+				open.fault = *f
+			}
+			open.restarts = restarts(s) - restarts(pod.states[0])
+			open.claims = append(open.claims, claim(s)...)
+		}
+		if open != nil {
+			open.to = t.To
+			if !pod.gone.IsZero() {
+				open.to, open.ended, open.end = pod.gone, true, "deleted"
+				open.claims = append(open.claims, pod.last)
+			}
+		}
+	}
+	for _, f := range t.failures {
+		for _, ev := range t.eventsAbout(f.pod, f.from.Add(-5*time.Second), f.to) {
+			if ev.warns() {
+				f.claims = append(f.claims, ev.entry)
+			}
+		}
+	}
+}
+
+func claim(s *state) []*entry {
+	if s.entry == nil {
+		return nil
+	}
+	return []*entry{s.entry}
+}
+
+func restarts(s *state) (n int32) {
+	for _, c := range s.asPod().Status.ContainerStatuses {
+		n += c.RestartCount
+	}
+	return n
+}
+
+func isReady(s *state) bool {
+	c, ok := s.condition(string(corev1.PodReady))
+	return ok && c.Status == "True"
+}
+
+// startEvents are the reasons of Warning Events that say why a Pod does not start.
+var startEvents = []string{"FailedMount", "FailedAttachVolume", "FailedMapVolume", "FailedCreatePodSandBox", "FailedCreatePodContainer", "NetworkNotReady", "Failed", "FailedPostStartHook", "InspectFailed", "ErrImageNeverPull"}
+
+// notReady returns the fault of a Pod that is not ready, and neither starts nor ends: an Event
+// about it says why, or it has been ready.
+func (t *teller) notReady(pod *thing, s *state, until time.Time, ready bool) *fault {
+	p := s.asPod()
+	if s.terminating() || isReady(s) || p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed || p.Spec.NodeName == "" || t.nodeDown(p.Spec.NodeName, s.at) {
+		return nil
+	}
+	var found *event
+	for _, ev := range t.eventsAbout(pod, s.at.Add(-30*time.Second), until) {
+		probe := ev.Reason == "Unhealthy" && (p.Status.Phase == corev1.PodRunning || ready)
+		if ev.warns() && (probe || slices.Contains(startEvents, ev.Reason)) {
+			found = ev
+		}
+	}
+	if found != nil {
+		// A startup or readiness probe may fail while a container starts.
+		weight := 2
+		if ready || found.Reason != "Unhealthy" {
+			weight = 3
+		}
+		reason := found.Reason
+		if reason == "Unhealthy" {
+			reason = "not ready"
+		}
+		return &fault{class: notReady, reason: reason, detail: found.text(), cause: found.cause(), weight: weight}
+	}
+	c, ok := s.condition(string(corev1.PodReady))
+	if !ok || !ready || p.Status.Phase != corev1.PodRunning {
+		return nil
+	}
+	return &fault{class: notReady, reason: "not ready", detail: c.says(), weight: 1, cause: api.Cause{
+		Kind: "Pod", Namespace: pod.key.Namespace(), Name: pod.key.Name(), Field: "status.conditions[Ready]", Text: c.says(),
+	}}
+}
+
+// A group are failures of one class, of Pods of one workload, that overlap or nearly so.
+type group struct {
+	all      []*failure
+	from, to time.Time
+}
+
+// maxApart is the pause after which another failure begins another episode.
+const maxApart = 2 * time.Minute
+
+// groupFailures groups failures by class and workload.
+func groupFailures(all []*failure) (groups []*group) {
+	all = slices.Clone(all)
+	slices.SortStableFunc(all, func(a, b *failure) int { return a.from.Compare(b.from) })
+	open := map[string]*group{}
+	for _, f := range all {
+		key := f.fault.class + "\x00" + f.workload.kind + "\x00" + f.workload.namespace + "\x00" + f.workload.name
+		g := open[key]
+		if g == nil || f.from.Sub(g.to) > maxApart {
+			g = &group{from: f.from, to: f.to}
+			open[key] = g
+			groups = append(groups, g)
+		}
+		g.all = append(g.all, f)
+		if f.to.After(g.to) {
+			g.to = f.to
+		}
+	}
+	return groups
+}
+
+// pods returns the names of the Pods of failures, each once.
+func pods(all []*failure) (pods []string) {
+	for _, f := range all {
+		pods = appendOnce(pods, f.pod.key.Name())
+	}
+	return pods
+}
+
+// summary says how many Pods fail, and why: "3 Pods CrashLoopBackOff (exit 1)".
+func summary(all []*failure) string {
+	counts := map[string][]*failure{}
+	var reasons []string
+	for _, f := range all {
+		reasons = appendOnce(reasons, f.fault.reason)
+		counts[f.fault.reason] = append(counts[f.fault.reason], f)
+	}
+	slices.SortStableFunc(reasons, func(a, b string) int {
+		return cmp.Or(cmp.Compare(worst(counts[b]).weight, worst(counts[a]).weight), cmp.Compare(len(counts[b]), len(counts[a])))
+	})
+	var said []string
+	for i, r := range reasons {
+		if i == 2 {
+			said = append(said, fmt.Sprintf("%d more failed for other reasons", len(reasons)-i))
+			break
+		}
+		n := len(pods(counts[r]))
+		text := worst(counts[r]).text()
+		if i > 0 {
+			text = r
+		}
+		said = append(said, plural(n, "Pod")+" "+text)
+	}
+	return strings.Join(said, ", ")
+}
+
+// worst returns the fault that says most.
+func worst(all []*failure) (f fault) {
+	for _, one := range all {
+		if one.fault.weight > f.weight {
+			f = one.fault
+		}
+	}
+	return f
+}
+
+// causes returns what the objects say, each text once, with the number of objects.
+func causes(all []*failure) (out []api.Cause) {
+	ordered := slices.Clone(all)
+	slices.SortStableFunc(ordered, func(a, b *failure) int { return cmp.Compare(b.fault.weight, a.fault.weight) })
+	for _, f := range ordered {
+		out = addCause(out, f.fault.cause)
+	}
+	return out
+}
+
+// maxCauses limits the causes of an episode.
+const maxCauses = 5
+
+// addCause adds a cause. If other objects say the same, it is counted.
+func addCause(all []api.Cause, c api.Cause) []api.Cause {
+	for i := range all {
+		if all[i].Text == c.Text && all[i].Field == c.Field && all[i].Kind == c.Kind {
+			if all[i].Name != c.Name {
+				all[i].Objects = max(all[i].Objects, 1) + 1
+			}
+			return all
+		}
+	}
+	if len(all) < maxCauses {
+		all = append(all, c)
+	}
+	return all
+}
+
+// otherFailures tells the failures that are not told with a rollout.
+func (t *teller) otherFailures() {
+	var rest []*failure
+	for _, f := range t.failures {
+		if !f.told {
+			rest = append(rest, f)
+		}
+	}
+	for _, g := range groupFailures(rest) {
+		first, wl := g.all[0], g.all[0].workload
+		ep := &episode{rank: rankFailure}
+		ep.Kind, ep.Severity = api.EpisodeFailure, api.EpisodeFailed
+		if first.fault.class == notReady && worst(g.all).weight < 2 || first.fault.class == unschedulable && !t.lasts(g) {
+			ep.Severity = api.EpisodeWarning
+		}
+		if first.fault.class == notReady && worst(g.all).weight == 2 {
+			if ep.Severity = api.EpisodeInfo; t.lasts(g) {
+				ep.Severity = api.EpisodeWarning
+			}
+		}
+		ep.From, ep.To, ep.Ongoing = g.from, g.to, slices.ContainsFunc(g.all, func(f *failure) bool { return !f.ended })
+		title := summary(g.all)
+		if wl.kind != "Pod" {
+			title = fmt.Sprintf("%s: %s", wl, title)
+		} else {
+			title = fmt.Sprintf("%s: %s", wl, worst(g.all).text())
+		}
+		n := int32(0)
+		for _, f := range g.all {
+			n += f.restarts
+			ep.claims = append(ep.claims, f.claims...)
+		}
+		if n > 0 {
+			title += fmt.Sprintf(", %s", plural(int(n), "restart"))
+		}
+		if changed := t.changedBefore(ep, g); changed != "" {
+			title += "; " + changed
+		}
+		if !slices.ContainsFunc(g.all, func(f *failure) bool { return !f.known }) {
+			title += t.ending(ep, g)
+		} else {
+			title += "; began before " + stamp(t.From) + t.ending(ep, g)
+		}
+		ep.Title, ep.Causes = title, causes(g.all)
+		of := pods(g.all)
+		ep.covers = func(e *entry) bool { return e.Kind == "Pod" && slices.Contains(of, e.Name) }
+		ep.workloads = []name{wl}
+		t.add(ep)
+	}
+}
+
+// lasts reports whether a group of failures lasts longer than Pods need to start.
+func (t *teller) lasts(g *group) bool { return g.to.Sub(g.from) > 30*time.Second }
+
+// ending says how a group of failures ended.
+func (t *teller) ending(ep *episode, g *group) string {
+	recovered, deleted := 0, 0
+	for _, f := range g.all {
+		switch f.end {
+		case "recovered":
+			recovered++
+		case "deleted":
+			deleted++
+		}
+	}
+	wl := g.all[0].workload
+	switch {
+	case ep.Ongoing:
+		return ", not over"
+	case deleted > 0:
+		if by := t.rolloutAt(wl, g.to); by != "" {
+			return ", until " + by
+		}
+		if recovered == 0 {
+			return ", until deleted"
+		}
+		return ", until recovered or deleted"
+	case g.all[0].fault.class == unschedulable:
+		return ", scheduled after " + lasted(g.to.Sub(g.from))
+	}
+	return ", recovered after " + lasted(g.to.Sub(g.from))
+}
+
+func stamp(t time.Time) string { return t.UTC().Format("15:04:05Z") }

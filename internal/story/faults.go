@@ -1,0 +1,157 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package story
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/watchkeeper/watchkeeper/internal/api"
+	"github.com/watchkeeper/watchkeeper/internal/change"
+)
+
+// Classes of faults. Faults of one class are one failure of a Pod.
+const (
+	crashed       = "crash"    // a container ended with an error
+	cannotStart   = "start"    // a container waits for another reason than that it is about to start
+	unschedulable = "schedule" // the scheduler finds no Node
+	podFailed     = "phase"    // the phase is Failed
+	notReady      = "ready"    // the Pod was ready, or an Event says why it is not
+)
+
+// A fault is what a state of a Pod says about why it does not work.
+type fault struct {
+	class string
+	// reason is a word, as kubectl shows it: CrashLoopBackOff, OOMKilled.
+	reason string
+	// detail is what else is known: the exit code, a message.
+	detail string
+	cause  api.Cause
+	weight int // of two faults of a class, the one that says more is shown
+}
+
+// text describes a fault in a title.
+func (f fault) text() string {
+	if f.detail == "" {
+		return f.reason
+	}
+	return fmt.Sprintf("%s (%s)", f.reason, clip(f.detail, maxDetail))
+}
+
+// faultOf returns what is wrong with a Pod in a state that lasts until a time, nil if that is
+// not known to be anything.
+func (t *teller) faultOf(s *state, until time.Time) *fault {
+	pod := s.asPod()
+	cause := func(field, text string) api.Cause {
+		return api.Cause{Kind: "Pod", Namespace: s.thing.key.Namespace(), Name: s.thing.key.Name(), Field: field, Text: text}
+	}
+	if pod.Status.Phase == corev1.PodFailed && (pod.Status.Reason != "" || len(change.Containers(pod)) == 0) {
+		reason := cmp.Or(pod.Status.Reason, "Failed")
+		return &fault{class: podFailed, reason: reason, detail: because(pod.Status.Message), weight: 3, cause: cause("status.reason", because(reason, pod.Status.Message))}
+	}
+	if pod.DeletionTimestamp != nil || pod.Status.Phase == corev1.PodSucceeded {
+		return nil
+	}
+	var worst *fault
+	for i, c := range change.Containers(pod) {
+		field := "status.containerStatuses[" + c.Name + "]"
+		if i >= len(pod.Status.ContainerStatuses) {
+			field = "status.initContainerStatuses[" + c.Name + "]"
+		}
+		if f := containerFault(c, field, cause); f != nil && (worst == nil || f.weight > worst.weight) {
+			if f.class == crashed && c.State.Running != nil && !change.Failing(pod, until) {
+				continue // it has recovered
+			}
+			worst = f
+		}
+	}
+	if worst != nil {
+		return worst
+	}
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable {
+			return &fault{class: unschedulable, reason: c.Reason, detail: because(c.Message), weight: 1, cause: cause("status.conditions[PodScheduled]", because(c.Reason, c.Message))}
+		}
+	}
+	return nil
+}
+
+// containerFault returns what is wrong with a container.
+func containerFault(c corev1.ContainerStatus, field string, cause func(field, text string) api.Cause) *fault {
+	if end := change.LastEnd(c); end != nil {
+		f := &fault{class: crashed, weight: 4}
+		at := field + ".lastState.terminated"
+		if c.State.Terminated == end {
+			at = field + ".state.terminated"
+		}
+		said := fmt.Sprintf("exit %d", end.ExitCode)
+		if end.Signal != 0 {
+			said = fmt.Sprintf("signal %d", end.Signal)
+		}
+		switch w := c.State.Waiting; {
+		case end.Reason == "OOMKilled":
+			f.reason, f.weight = "OOMKilled", 7
+		case w != nil && w.Reason == "CrashLoopBackOff":
+			f.reason, f.weight = "CrashLoopBackOff", 6
+		default:
+			f.reason = cmp.Or(end.Reason, "Error")
+			f.weight = 5
+		}
+		if message := lastLine(end.Message); message != "" {
+			f.detail = said + ": " + message
+		} else {
+			f.detail = said
+			if end.Reason != "" && end.Reason != f.reason && end.Reason != "Error" {
+				f.detail += ", " + end.Reason
+			}
+		}
+		f.cause = cause(at, because(end.Reason, said, lastLine(end.Message)))
+		return f
+	}
+	if w := c.State.Waiting; change.CannotStart(c) {
+		f := &fault{class: cannotStart, reason: w.Reason, detail: because(w.Message), weight: 4, cause: cause(field+".state.waiting", because(w.Reason, w.Message))}
+		if w.Reason == "ImagePullBackOff" {
+			f.weight = 5
+		}
+		if strings.HasPrefix(f.detail, "rpc error") || len(f.detail) > len(w.Reason)+len(c.Image)+40 && f.weight == 4 {
+			f.weight = 6 // the error itself says more than that it is tried again later
+		}
+		return f
+	}
+	return nil
+}
+
+// lastLine returns the last line of a message that has text.
+func lastLine(message string) string {
+	lines := strings.Split(message, "\n")
+	for _, line := range slices.Backward(lines) {
+		if line = because(line); line != "" {
+			return line
+		}
+	}
+	return ""
+}
+
+// lastLog returns the last output of the container that ended last, as the status of a Pod
+// has it: its termination message.
+func lastLog(s *state) string {
+	if s.o.Kind != "Pod" {
+		return ""
+	}
+	var last *corev1.ContainerStateTerminated
+	for _, c := range change.Containers(s.asPod()) {
+		if end := change.LastEnd(c); end != nil && end.Message != "" && (last == nil || last.FinishedAt.Before(&end.FinishedAt)) {
+			last = end
+		}
+	}
+	if last == nil {
+		return ""
+	}
+	return clip(lastLine(last.Message), maxMessage)
+}

@@ -1,0 +1,194 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package story
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/watchkeeper/watchkeeper/internal/api"
+)
+
+// pressures are conditions of Nodes that are bad if they are true.
+var pressures = []string{"MemoryPressure", "DiskPressure", "PIDPressure", "NetworkUnavailable"}
+
+// nodeDown reports whether a Node is not Ready at a time. The Node controller writes the
+// Pods' condition a moment after the Node's.
+func (t *teller) nodeDown(node string, at time.Time) bool {
+	for _, th := range t.ofKind("Node") {
+		if th.key.Name() != node {
+			continue
+		}
+		for _, when := range []time.Time{at.Add(-5 * time.Second), at, at.Add(5 * time.Second)} {
+			if s := th.at(when); s != nil {
+				if c, ok := s.condition("Ready"); ok && c.Status != "True" {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+// nodes tells times in which Nodes were not ready, under pressure, or cordoned.
+func (t *teller) nodes() {
+	for _, node := range t.ofKind("Node") {
+		for _, span := range t.spansOf(node, "Ready", "False", "Unknown") {
+			t.tellNode(node, span, "NotReady", api.EpisodeFailed)
+		}
+		for _, typ := range pressures {
+			for _, span := range t.spansOf(node, typ, "True") {
+				t.tellNode(node, span, "has "+typ, api.EpisodeWarning)
+			}
+		}
+		t.cordons(node)
+		if !node.gone.IsZero() {
+			ep := &episode{rank: rankNode}
+			ep.Kind, ep.Severity, ep.From, ep.To = api.EpisodeNode, api.EpisodeWarning, node.gone, node.gone
+			ep.Title, ep.claims = fmt.Sprintf("Node %s deleted", node.key.Name()), []*entry{node.last}
+			t.add(ep)
+		}
+	}
+}
+
+// tellNode tells of a Node that is not ready or under pressure, and of the Pods on it.
+func (t *teller) tellNode(node *thing, span conditionSpan, state, severity string) {
+	ep := &episode{rank: rankNode}
+	ep.Kind, ep.Severity, ep.From, ep.To, ep.Ongoing = api.EpisodeNode, severity, span.from, span.to, span.open
+	ep.claims = span.claims
+	ep.Causes = addCause(nil, span.cause(node))
+	title := fmt.Sprintf("Node %s %s (%s)", node.key.Name(), state, clip(span.condition.says(), maxDetail))
+	reasons := []string{"DeletionByTaintManager", "DeletionByPodGC"}
+	if state != "NotReady" {
+		reasons = []string{"TerminationByKubelet"}
+	}
+	gone, on := 0, map[string]bool{}
+	for _, pod := range t.podsOn(node.key.Name(), ep.From, ep.To) {
+		on[pod.key.Name()] = true
+		ep.workloads = append(ep.workloads, t.workload(pod))
+		if c, s := t.disruption(pod); s != nil && slices.Contains(reasons, c.Reason) && within(s.at, ep.From, ep.To.Add(maxTrail)) {
+			gone++
+			ep.claims = append(ep.claims, claim(s)...)
+			ep.Causes = addCause(ep.Causes, disruptionCause(pod, c))
+		}
+		for i, s := range pod.states {
+			if i > 0 && isReady(pod.states[i-1]) && !isReady(s) && !s.terminating() && within(s.at, ep.From, ep.To) {
+				ep.claims = append(ep.claims, claim(s)...)
+			}
+		}
+		for _, ev := range t.eventsAbout(pod, ep.From, ep.To.Add(maxTrail)) {
+			if ev.Reason == "NodeNotReady" || ev.Reason == "TaintManagerEviction" || ev.Reason == "Evicted" {
+				ep.claims = append(ep.claims, ev.entry)
+				if ev.Reason != "NodeNotReady" {
+					ep.Causes = addCause(ep.Causes, ev.cause())
+				}
+			}
+		}
+	}
+	if len(on) > 0 {
+		title += fmt.Sprintf("; %s of the story ran on it", plural(len(on), "Pod"))
+		if gone > 0 {
+			title += fmt.Sprintf(", %d deleted", gone)
+			if len(ep.Causes) > 1 {
+				title += " (" + clip(ep.Causes[1].Text, maxDetail) + ")"
+			}
+		}
+	}
+	switch {
+	case span.open:
+		title += ", not over"
+	case span.known:
+		title += ", over after " + lasted(span.to.Sub(span.from))
+	default:
+		title += ", until " + stamp(span.to)
+	}
+	ep.Title = title
+	ep.covers = func(e *entry) bool { return e.thing == node || e.Kind == "Pod" && on[e.Name] }
+	t.add(ep)
+}
+
+func within(at, from, to time.Time) bool { return !at.Before(from) && !at.After(to) }
+
+// podsOn returns the Pods that were on a Node in a time.
+func (t *teller) podsOn(node string, from, to time.Time) (all []*thing) {
+	for _, pod := range t.ofKind("Pod") {
+		at, _ := pod.begin()
+		if pod.final().asPod().Spec.NodeName == node && !at.After(to) && (pod.gone.IsZero() || !pod.gone.Before(from)) {
+			all = append(all, pod)
+		}
+	}
+	return all
+}
+
+// disruption returns the condition DisruptionTarget of a Pod and the state in which it
+// became true; nil if it is not.
+func (t *teller) disruption(pod *thing) (condition, *state) {
+	for _, s := range pod.states {
+		if c, ok := s.condition(string(corev1.DisruptionTarget)); ok && c.Status == "True" {
+			return c, s
+		}
+	}
+	return condition{}, nil
+}
+
+func disruptionCause(pod *thing, c condition) api.Cause {
+	return api.Cause{Kind: "Pod", Namespace: pod.key.Namespace(), Name: pod.key.Name(), Field: "status.conditions[DisruptionTarget]", Text: c.says()}
+}
+
+// cordons tells of the times in which a Node was cordoned, and of the Pods that were evicted
+// from it meanwhile: a drain.
+func (t *teller) cordons(node *thing) {
+	for i, s := range node.states {
+		if !s.look().Spec.Unschedulable || i > 0 && node.states[i-1].look().Spec.Unschedulable {
+			continue
+		}
+		ep := &episode{rank: rankNode}
+		ep.Kind, ep.Severity, ep.From, ep.To, ep.Ongoing = api.EpisodeNode, api.EpisodeInfo, s.at, t.To, true
+		ep.claims = claim(s)
+		var end *state
+		for _, later := range node.states[i+1:] {
+			if end == nil && !later.look().Spec.Unschedulable {
+				end = later
+				ep.To, ep.Ongoing = later.at, false
+				ep.claims = append(ep.claims, claim(later)...)
+			}
+		}
+		var evicted []string
+		for _, pod := range t.podsOn(node.key.Name(), ep.From, ep.To) {
+			if c, d := t.disruption(pod); d != nil && c.Reason == "EvictionByEvictionAPI" && within(d.at, ep.From, ep.To) {
+				evicted = append(evicted, pod.key.Name())
+				ep.claims = append(ep.claims, claim(d)...)
+				ep.Causes = addCause(ep.Causes, disruptionCause(pod, c))
+				ep.workloads = append(ep.workloads, t.workload(pod))
+			}
+		}
+		title := fmt.Sprintf("Node %s cordoned%s", node.key.Name(), s.entry.by())
+		if len(evicted) > 0 {
+			ep.Severity = api.EpisodeWarning
+			title = fmt.Sprintf("Node %s drained: cordoned%s, %s evicted (%s)", node.key.Name(), s.entry.by(), plural(len(evicted), "Pod"), ep.Causes[0].Text)
+		}
+		if end != nil {
+			title += ", uncordoned" + end.entry.by() + " after " + lasted(ep.To.Sub(ep.From))
+		}
+		if s.initial {
+			title += "; it was when the story begins"
+		}
+		for _, pdb := range t.ofKind("PodDisruptionBudget") {
+			for _, span := range t.spansOf(pdb, "DisruptionAllowed", "False") {
+				if len(evicted) > 0 && span.from.Before(ep.To) && ep.From.Before(span.to) {
+					ep.Causes = addCause(ep.Causes, span.cause(pdb))
+					ep.claims = append(ep.claims, span.claims...)
+				}
+			}
+		}
+		ep.Title = title
+		ep.covers = func(e *entry) bool {
+			return e.thing == node || e.Kind == "Pod" && slices.Contains(evicted, e.Name)
+		}
+		t.add(ep)
+	}
+}

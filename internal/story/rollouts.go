@@ -1,0 +1,418 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package story
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/watchkeeper/watchkeeper/internal/api"
+	"github.com/watchkeeper/watchkeeper/internal/change"
+)
+
+// A rollout is a change of a workload's Pod template, and what follows from it until the next
+// one.
+type rollout struct {
+	workload *thing
+	from, to time.Time // to is the next rollout, the deletion, or the end of the span
+	entry    *entry    // of the change; nil if it was in progress when the span begins
+	begin    int       // index of the state
+	end      int       // index after the last state
+	before   *corev1.PodTemplateSpec
+	after    *corev1.PodTemplateSpec
+	done     time.Time // when all Pods were replaced and available; zero if they were not
+	revision string
+	back     *rollout // the rollout that this one undoes
+	ep       *episode
+}
+
+// maxSettle is how long after the end of a rollout its Pods' failures are told with it.
+const maxSettle = 2 * time.Minute
+
+const revisionAnnotation = "deployment.kubernetes.io/revision"
+
+// rollouts tells the rollouts of all workloads.
+func (t *teller) rollouts() {
+	for _, th := range t.ofKind("Deployment", "StatefulSet", "DaemonSet") {
+		all := rolloutsOf(th, t)
+		for i, r := range all {
+			var before *rollout
+			if i > 0 {
+				before = all[i-1]
+			}
+			t.tellRollout(r, before)
+		}
+	}
+}
+
+// rolloutsOf returns the rollouts of a workload, in order.
+func rolloutsOf(th *thing, t *teller) (all []*rollout) {
+	var last *corev1.PodTemplateSpec
+	var templates []*corev1.PodTemplateSpec // that it has had
+	end := t.To
+	if !th.gone.IsZero() {
+		end = th.gone
+	}
+	var open *rollout
+	for i, s := range th.states {
+		template := templateOf(s)
+		switch {
+		case template == nil:
+			continue
+		case s.initial && complete(s):
+			templates = append(templates, template)
+		case last == nil || !reflect.DeepEqual(last, template):
+			if open != nil {
+				open.to, open.end = s.at, i
+			}
+			r := &rollout{workload: th, from: s.at, to: end, entry: s.entry, begin: i, end: len(th.states), before: last, after: template}
+			if s.initial {
+				r.before = template // not known
+			}
+			if open != nil && (slices.ContainsFunc(templates, equalTo(template)) || t.hadTemplate(th, template, s.at)) {
+				r.back = open
+			}
+			all, open = append(all, r), r
+			templates = append(templates, template)
+		}
+		last = template
+		if open != nil {
+			if open.done.IsZero() && complete(s) && s.look().Metadata.Generation >= generationOf(th, open.begin) {
+				open.done = s.at
+			}
+			if rev := s.look().Metadata.Annotations[revisionAnnotation]; rev != "" && (i > open.begin || th.states[open.begin].initial) {
+				open.revision = rev
+			}
+		}
+	}
+	return all
+}
+
+func generationOf(th *thing, i int) int64 { return th.states[i].look().Metadata.Generation }
+
+func equalTo(template *corev1.PodTemplateSpec) func(*corev1.PodTemplateSpec) bool {
+	return func(other *corev1.PodTemplateSpec) bool { return reflect.DeepEqual(template, other) }
+}
+
+// templateOf returns the Pod template of a state, nil if it has none.
+func templateOf(s *state) *corev1.PodTemplateSpec {
+	raw := s.look().Spec.Template
+	if len(raw) == 0 {
+		return nil
+	}
+	template := &corev1.PodTemplateSpec{}
+	_ = json.Unmarshal(raw, template)
+	return template
+}
+
+// hadTemplate reports whether a Deployment had a ReplicaSet with a template before a time. The
+// Deployment controller compares them in the same way.
+func (t *teller) hadTemplate(th *thing, template *corev1.PodTemplateSpec, before time.Time) bool {
+	return slices.ContainsFunc(t.replicaSets(th, template), func(rs *thing) bool { at, created := rs.begin(); return !created || at.Before(before) })
+}
+
+// replicaSets returns the ReplicaSets of a Deployment with a template.
+func (t *teller) replicaSets(th *thing, template *corev1.PodTemplateSpec) (all []*thing) {
+	for _, rs := range t.ofKind("ReplicaSet") {
+		if c := rs.controller(); c == nil || string(c.UID) != th.uid {
+			continue
+		}
+		its := templateOf(rs.states[0])
+		if its == nil {
+			continue
+		}
+		delete(its.Labels, "pod-template-hash")
+		if reflect.DeepEqual(its, template) {
+			all = append(all, rs)
+		}
+	}
+	return all
+}
+
+// complete reports whether a workload runs its newest template everywhere, as 'kubectl rollout
+// status' does.
+func complete(s *state) bool {
+	l := s.look()
+	st, want := l.Status, int64(1)
+	if l.Spec.Replicas != nil {
+		want = *l.Spec.Replicas
+	}
+	switch {
+	case st.ObservedGeneration < l.Metadata.Generation:
+		return false
+	case s.o.Kind == "DaemonSet":
+		return st.UpdatedNumberScheduled >= st.DesiredNumberScheduled && st.NumberAvailable >= st.DesiredNumberScheduled
+	case s.o.Kind == "StatefulSet":
+		return st.UpdatedReplicas >= want && st.ReadyReplicas >= want
+	}
+	return st.UpdatedReplicas >= want && st.Replicas <= st.UpdatedReplicas && st.AvailableReplicas >= st.UpdatedReplicas
+}
+
+// failuresOf returns the failures of a rollout's own Pods.
+func (t *teller) failuresOf(r *rollout) (all []*failure) {
+	own := map[string]bool{} // UIDs of its ReplicaSets
+	for _, rs := range t.replicaSets(r.workload, r.after) {
+		own[rs.uid] = true
+	}
+	limit := r.to
+	if !r.done.IsZero() && r.done.Add(maxSettle).Before(limit) {
+		limit = r.done.Add(maxSettle)
+	}
+	for _, f := range t.failures {
+		c := f.pod.controller()
+		if f.told || c == nil || f.from.After(limit) || f.from.Before(r.from) || f.fault.weight < 2 {
+			continue
+		}
+		at, created := f.pod.begin()
+		switch {
+		case string(c.UID) == r.workload.uid && created && !at.Before(r.from) && at.Before(r.to): // of a StatefulSet or DaemonSet
+		case own[string(c.UID)]:
+		default:
+			continue
+		}
+		all = append(all, f)
+	}
+	return all
+}
+
+// tellRollout adds the episode of a rollout. A rollback belongs to the episode of what it
+// undoes if that had failed.
+func (t *teller) tellRollout(r, before *rollout) {
+	th := r.workload
+	failures := t.failuresOf(r)
+	ep := &episode{rank: rankRollout}
+	ep.Kind, ep.Severity, ep.From, ep.To = api.EpisodeRollout, api.EpisodeInfo, r.from, r.to
+	r.ep = ep
+	ep.workloads = []name{th.named()}
+	if r.entry != nil {
+		ep.claims = append(ep.claims, r.entry)
+	}
+	blocked, stuck, reasons := t.stuck(r)
+	bad, passing := slices.Clone(failures), true
+	for _, f := range failures {
+		if !passingFault(f) {
+			passing = false
+		}
+	}
+	if passing && !r.done.IsZero() {
+		bad = nil // its Pods only took a while to start
+	} else {
+		bad = slices.DeleteFunc(bad, func(f *failure) bool { return passingFault(f) && !passing })
+	}
+	over := !r.done.IsZero() && !r.to.After(r.done.Add(0)) || r.to.Before(t.To)
+	undone := false
+	title := t.describe(r)
+	switch {
+	case len(bad) > 0:
+		ep.Severity = api.EpisodeFailed
+		title += " failed: " + summary(bad)
+		ep.Causes = causes(bad)
+		recovered := !r.done.IsZero() && !slices.ContainsFunc(bad, func(f *failure) bool { return !f.ended || f.to.After(r.to) })
+		switch {
+		case over:
+		case recovered:
+			ep.To = lastEnd(bad, r.done)
+			title += ", recovered after " + lasted(ep.To.Sub(r.from))
+		default:
+			ep.Ongoing = true
+			title += ", not over"
+		}
+		for _, f := range failures {
+			f.told = true
+			ep.claims = append(ep.claims, f.claims...)
+		}
+	case stuck != "":
+		ep.Severity = api.EpisodeFailed
+		title += " failed: " + stuck
+	case !r.done.IsZero():
+		ep.To = r.done
+		title += ", complete after " + lasted(r.done.Sub(r.from))
+	case th.states[r.end-1].look().Status.ObservedGeneration < generationOf(th, r.begin) && r.to.Equal(t.To):
+		ep.Ongoing = true
+		title += " requested"
+	case r.to.Before(t.To):
+		undone = true
+		title += " did not complete"
+	default:
+		ep.Ongoing = true
+		title += ", in progress: " + progress(th.states[r.end-1])
+	}
+	if stuck != "" {
+		for _, c := range blocked {
+			ep.Causes = addCause(ep.Causes, c)
+		}
+		if len(bad) > 0 && len(reasons) > 0 {
+			title += "; " + strings.Join(reasons, "; ")
+		}
+		if r.done.IsZero() && r.to.Equal(t.To) {
+			ep.Ongoing = true
+		}
+	}
+	if len(bad) > 0 {
+		if changed := t.changedBefore(ep, &group{all: bad, from: bad[0].from, to: r.to}); changed != "" {
+			title += "; " + changed
+		}
+	}
+	ep.Title = title
+	// The end of the rollout before.
+	if before != nil && before.ep != nil {
+		prev := before.ep
+		failedBefore := prev.Severity == api.EpisodeFailed && (prev.Ongoing || !prev.To.Before(r.from))
+		verb := "replaced by the next rollout"
+		if r.back == before {
+			verb = "rolled back"
+			if what := imagesOf(before.after, r.after); what != "" {
+				verb += " to " + what
+			}
+		}
+		if failedBefore || strings.HasSuffix(prev.Title, "did not complete") {
+			prev.Title += ", " + verb + r.entry.by()
+			prev.Ongoing, prev.To = false, r.from
+		}
+		if failedBefore && r.back == before && len(bad) == 0 && stuck == "" && !undone {
+			prev.claims = append(prev.claims, ep.claims...)
+			prev.To, prev.Ongoing = ep.To, false
+			if r.done.IsZero() {
+				prev.Ongoing = ep.Ongoing
+				prev.Title += ", in progress"
+			}
+			return
+		}
+	}
+	t.add(ep)
+}
+
+// passingFault reports whether a failure may be only that its Pod took a while to start.
+func passingFault(f *failure) bool {
+	return f.ended && f.end == "recovered" && (f.fault.class == unschedulable || f.fault.class == notReady)
+}
+
+func lastEnd(all []*failure, at time.Time) time.Time {
+	for _, f := range all {
+		if f.to.After(at) {
+			at = f.to
+		}
+	}
+	return at
+}
+
+// progress says how far a rollout is.
+func progress(s *state) string {
+	l := s.look()
+	if s.o.Kind == "DaemonSet" {
+		return fmt.Sprintf("%d of %d Pods updated, %d available", l.Status.UpdatedNumberScheduled, l.Status.DesiredNumberScheduled, l.Status.NumberAvailable)
+	}
+	want := int64(1)
+	if l.Spec.Replicas != nil {
+		want = *l.Spec.Replicas
+	}
+	return fmt.Sprintf("%d of %d Pods updated, %d ready", l.Status.UpdatedReplicas, want, l.Status.ReadyReplicas)
+}
+
+// describe names a rollout: what it changes, its revision, and by whom.
+func (t *teller) describe(r *rollout) string {
+	th := r.workload
+	what := "rollout of " + th.key.Name()
+	switch {
+	case r.before == nil:
+		what = th.kind + " " + th.key.Name() + " created"
+		if images := imagesOf(nil, r.after); images != "" {
+			what += " with " + images
+		}
+	case r.entry == nil:
+		what += " to " + imagesOf(nil, r.after) + ", in progress at " + stamp(t.From) + ","
+	default:
+		if images := imagesOf(r.before, r.after); images != "" {
+			what += " to " + images
+		} else if restartedAt(r.before) != restartedAt(r.after) {
+			what = "restart of " + th.key.Name()
+		} else if r.entry != nil && len(r.entry.What) > 0 {
+			what += " (" + clip(strings.Join(r.entry.What, "; "), maxDetail) + ")"
+		}
+	}
+	if r.revision != "" {
+		what += " (revision " + r.revision + ")"
+	}
+	return what + r.entry.by()
+}
+
+func restartedAt(template *corev1.PodTemplateSpec) string {
+	return template.Annotations["kubectl.kubernetes.io/restartedAt"]
+}
+
+// imagesOf returns the images that changed between two templates: only the tag if it is one.
+func imagesOf(before, after *corev1.PodTemplateSpec) string {
+	old := map[string]string{}
+	if before != nil {
+		for _, c := range slices.Concat(before.Spec.InitContainers, before.Spec.Containers) {
+			old[c.Name] = c.Image
+		}
+	}
+	var images []string
+	for _, c := range slices.Concat(after.Spec.Containers, after.Spec.InitContainers) {
+		if was, ok := old[c.Name]; was != c.Image {
+			image := c.Image
+			if ok {
+				image = change.ShortImage(was, c.Image)
+			}
+			images = appendOnce(images, image)
+		}
+	}
+	return list(images, 3)
+}
+
+// stuck says why a rollout could not go on, as far as conditions of the workload or its
+// ReplicaSets say so; "" if they do not.
+func (t *teller) stuck(r *rollout) (all []api.Cause, text string, reasons []string) {
+	look := func(th *thing, s *state, typ, bad string) {
+		if c, ok := s.condition(typ); ok && c.Status == bad {
+			if c.Type == "Progressing" && c.Reason != "ProgressDeadlineExceeded" {
+				return
+			}
+			all = addCause(all, api.Cause{Kind: th.kind, Namespace: th.key.Namespace(), Name: th.key.Name(), Field: "status.conditions[" + typ + "]", Text: c.says()})
+			reasons = appendOnce(reasons, clip(because(c.Reason, unnamed(c.Message)), maxDetail))
+		}
+	}
+	for _, s := range r.workload.states[r.begin:r.end] {
+		if s.look().Status.ObservedGeneration >= generationOf(r.workload, r.begin) {
+			look(r.workload, s, "Progressing", "False")
+		}
+	}
+	for _, rs := range t.replicaSets(r.workload, r.after) {
+		for _, s := range rs.states {
+			if !s.at.Before(r.from) && s.at.Before(r.to) {
+				look(rs, s, "ReplicaFailure", "True")
+			}
+		}
+	}
+	if len(reasons) == 0 {
+		return nil, "", nil
+	}
+	return all, reasons[len(reasons)-1], reasons
+}
+
+// rolloutAt names the rollout of a workload during which a failure ended, "" if there was none.
+func (t *teller) rolloutAt(wl name, at time.Time) string {
+	for _, th := range t.ofKind("Deployment", "StatefulSet", "DaemonSet") {
+		if th.named() != wl {
+			continue
+		}
+		for _, r := range slices.Backward(rolloutsOf(th, t)) {
+			end := r.to
+			if !r.done.IsZero() {
+				end = r.done.Add(maxTrail)
+			}
+			if r.entry != nil && r.before != nil && !at.Before(r.from) && !at.After(end) {
+				return "the " + t.describe(r)
+			}
+		}
+	}
+	return ""
+}

@@ -1,0 +1,229 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package story
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/watchkeeper/watchkeeper/internal/api"
+)
+
+// A step is one change of a workload's number of replicas.
+type step struct {
+	state    *state
+	from, to int64
+	ready    time.Time // when as many were ready; zero if they were not before the next step
+	reason   string    // what an autoscaler's Event says
+	event    *event
+}
+
+// maxBetween is the pause after which another scaling of a workload is another episode, and
+// manySteps how many changes of direction make it a warning.
+const (
+	maxBetween = 5 * time.Minute
+	manyTurns  = 2
+)
+
+// scaling tells changes of the number of replicas. Those of a ReplicaSet that a Deployment
+// controls are a part of its rollouts and scaling.
+func (t *teller) scaling() {
+	for _, th := range t.things {
+		if c := th.controller(); th.kind == "Pod" || th.kind == "ReplicaSet" && c != nil {
+			continue
+		}
+		var open []step
+		for _, s := range t.steps(th) {
+			if len(open) > 0 && s.state.at.Sub(open[len(open)-1].state.at) > maxBetween {
+				t.tellScaling(th, open)
+				open = nil
+			}
+			open = append(open, s)
+		}
+		if len(open) > 0 {
+			t.tellScaling(th, open)
+		}
+	}
+}
+
+// steps returns the changes of the number of replicas of a thing.
+func (t *teller) steps(th *thing) (all []step) {
+	var last *int64
+	for _, s := range th.states {
+		l := s.look()
+		now := l.Spec.Replicas
+		if now == nil {
+			continue
+		}
+		if last != nil && *last != *now {
+			one := step{state: s, from: *last, to: *now}
+			for _, ev := range t.rescales(th, s.at) {
+				one.reason, one.event = ev.text(), ev
+			}
+			all = append(all, one)
+		}
+		last = now
+		if n := len(all); n > 0 && all[n-1].ready.IsZero() && l.Status.ObservedGeneration >= l.Metadata.Generation && l.Status.Replicas == *now && l.Status.ReadyReplicas == *now {
+			all[n-1].ready = s.at
+		}
+	}
+	return all
+}
+
+// rescales returns the Events of autoscalers that say that they scaled a thing at a time.
+func (t *teller) rescales(th *thing, at time.Time) (all []*event) {
+	for _, hpa := range t.autoscalersOf(th) {
+		for _, ev := range t.eventsAbout(hpa, at.Add(-5*time.Second), at.Add(5*time.Second)) {
+			if ev.Reason == "SuccessfulRescale" {
+				all = append(all, ev)
+			}
+		}
+	}
+	return all
+}
+
+// autoscalersOf returns the autoscalers whose scaleTargetRef is a thing.
+func (t *teller) autoscalersOf(th *thing) (all []*thing) {
+	for _, hpa := range t.ofKind("HorizontalPodAutoscaler") {
+		ref := hpa.final().look().Spec.ScaleTargetRef
+		if hpa.key.Namespace() == th.key.Namespace() && ref.Kind == th.kind && ref.Name == th.key.Name() {
+			all = append(all, hpa)
+		}
+	}
+	return all
+}
+
+func (t *teller) tellScaling(th *thing, steps []step) {
+	first, last := steps[0], steps[len(steps)-1]
+	ep := &episode{rank: rankScaling}
+	ep.Kind, ep.Severity, ep.From = api.EpisodeScaling, api.EpisodeInfo, first.state.at
+	ep.workloads = []name{th.named()}
+	var by, reasons []string
+	low, high, turns := first.from, first.from, 0
+	for i, s := range steps {
+		ep.claims = append(ep.claims, claim(s.state)...)
+		if s.event != nil {
+			ep.claims = append(ep.claims, s.event.entry)
+			ep.Causes = addCause(ep.Causes, s.event.cause())
+			reasons = appendOnce(reasons, s.reason)
+			by = appendOnce(by, "HorizontalPodAutoscaler "+s.event.about().Name)
+		} else if s.state.entry != nil {
+			for _, who := range s.state.entry.By {
+				by = appendOnce(by, who)
+			}
+		}
+		low, high = min(low, s.to), max(high, s.to)
+		if i > 0 && (s.to > s.from) != (steps[i-1].to > steps[i-1].from) {
+			turns++
+		}
+	}
+	title := fmt.Sprintf("%s %s scaled %d → %d", th.kind, th.key.Name(), first.from, last.to)
+	if len(steps) > 1 {
+		title = fmt.Sprintf("%s %s scaled %d times between %d and %d replicas (%s)", th.kind, th.key.Name(), len(steps), low, high, path(steps))
+	}
+	if len(by) > 0 {
+		title += " by " + list(by, 3)
+	}
+	if len(reasons) > 0 {
+		title += ": " + clip(list(reasons, 2), maxDetail)
+	}
+	if turns >= manyTurns {
+		ep.Severity = api.EpisodeWarning
+	}
+	stop := t.To
+	if !th.gone.IsZero() {
+		stop = th.gone
+	}
+	switch {
+	case !last.ready.IsZero():
+		ep.To = last.ready
+		if len(steps) == 1 {
+			title += ", ready after " + lasted(ep.To.Sub(ep.From))
+		}
+	default:
+		ep.To = stop
+		now := th.final().look().Status
+		title += fmt.Sprintf(", %d of %d ready", now.ReadyReplicas, last.to)
+		if stop.Equal(t.To) {
+			ep.Ongoing = true
+		}
+	}
+	ep.Title = title
+	of := t.autoscalersOf(th)
+	ep.covers = func(e *entry) bool { return slices.Contains(of, e.thing) }
+	t.add(ep)
+}
+
+// path shows the numbers of replicas in order.
+func path(steps []step) string {
+	text := fmt.Sprint(steps[0].from)
+	for i, s := range steps {
+		if i == 8 {
+			return text + " → …"
+		}
+		text += fmt.Sprintf(" → %d", s.to)
+	}
+	return text
+}
+
+// autoscalers tells times in which an autoscaler could not decide, or was limited.
+func (t *teller) autoscalers() {
+	for _, hpa := range t.ofKind("HorizontalPodAutoscaler") {
+		for _, c := range []struct{ typ, bad string }{{"ScalingActive", "False"}, {"AbleToScale", "False"}} {
+			for _, span := range t.spansOf(hpa, c.typ, c.bad) {
+				ep := &episode{rank: rankAutoscaler}
+				ep.Kind, ep.Severity, ep.From, ep.To, ep.Ongoing = api.EpisodeAutoscaler, api.EpisodeWarning, span.from, span.to, span.open
+				ep.claims = span.claims
+				verb := "cannot scale"
+				if !span.open {
+					verb = "could not scale for " + lasted(span.to.Sub(span.from))
+				}
+				ep.Title = fmt.Sprintf("HorizontalPodAutoscaler %s %s: %s", hpa.key.Name(), verb, clip(span.condition.says(), maxDetail))
+				ep.Causes = addCause(nil, span.cause(hpa))
+				ep.covers = func(e *entry) bool { return e.thing == hpa }
+				t.add(ep)
+			}
+		}
+	}
+}
+
+// A conditionSpan is a time in which a condition has a status.
+type conditionSpan struct {
+	from, to  time.Time
+	open      bool // at the end of the span of the story
+	known     bool // from is when it began
+	condition condition
+	claims    []*entry
+}
+
+func (s conditionSpan) cause(th *thing) api.Cause {
+	return api.Cause{Kind: th.kind, Namespace: th.key.Namespace(), Name: th.key.Name(), Field: "status.conditions[" + s.condition.Type + "]", Text: s.condition.says()}
+}
+
+// spansOf returns the times in which a condition of a thing has one of some statuses.
+func (t *teller) spansOf(th *thing, typ string, bad ...string) (all []conditionSpan) {
+	open := false
+	for i, s := range th.states {
+		c, ok := s.condition(typ)
+		is := ok && slices.Contains(bad, c.Status)
+		if is && !open {
+			all = append(all, conditionSpan{from: s.at, known: !s.initial, condition: c})
+		}
+		if is || open {
+			one := &all[len(all)-1]
+			one.to, one.open = s.at, false
+			if before := i > 0 && !is; !open || before {
+				one.claims = append(one.claims, claim(s)...)
+			}
+			if is {
+				one.to = t.until(th, i)
+				one.open = i == len(th.states)-1 && th.gone.IsZero()
+				one.condition.Message, one.condition.Reason = c.Message, c.Reason
+			}
+		}
+		open = is
+	}
+	return all
+}

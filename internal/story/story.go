@@ -1,0 +1,108 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package story
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/informer/scan"
+	"github.com/watchkeeper/watchkeeper/internal/api"
+	"github.com/watchkeeper/watchkeeper/internal/change"
+)
+
+// A Version is one change of an object.
+type Version struct {
+	Type      kube.EventType
+	Time      time.Time
+	NotBefore time.Time // the begin of the gap that ends at Time; zero for none
+	Inferred  bool      // found by a list
+	// Object is the state after the change; for a deletion, the last one with the RV of
+	// the deletion.
+	Object *scan.Object
+}
+
+// An Object is a name of a resource, with what it named.
+type Object struct {
+	Resource kube.Resource
+	Key      kube.Key
+	Initial  *scan.Object // at the begin of the span; nil for none
+	Versions []Version    // in the span, in order
+}
+
+// An Input is what a story is written from.
+type Input struct {
+	Resource kube.Resource // of the object that the story is of
+	Key      kube.Key
+	From, To time.Time
+	Objects  []Object // among them the object itself; Events are objects, too
+}
+
+// A teller writes one story.
+type teller struct {
+	Input
+	things   []*thing
+	byUID    map[string]*thing
+	events   []*entry // about Events
+	entries  []*entry
+	episodes []*episode
+	comparer change.Comparer
+
+	failures []*failure
+}
+
+// rules find episodes. Their order does not matter but for failures, which rollouts read.
+var rules = []func(*teller){
+	(*teller).failuresOfPods,
+	(*teller).rollouts,
+	(*teller).scaling,
+	(*teller).otherFailures,
+	(*teller).nodes,
+	(*teller).disruptions,
+	(*teller).creations,
+	(*teller).autoscalers,
+	(*teller).deletions,
+	(*teller).jobs,
+	(*teller).config,
+}
+
+// Tell writes a story.
+func Tell(in Input) api.Story {
+	t := &teller{Input: in, byUID: map[string]*thing{}}
+	out := api.Story{
+		Resource: in.Resource.GroupResource(), Namespace: in.Key.Namespace(), Name: in.Key.Name(),
+		From: in.From.UTC(), To: in.To.UTC(), Episodes: []api.Episode{}, Objects: len(in.Objects),
+	}
+	objects := slices.Clone(in.Objects)
+	slices.SortStableFunc(objects, func(a, b Object) int {
+		return cmp.Or(cmp.Compare(a.Resource.String(), b.Resource.String()), cmp.Compare(a.Key, b.Key))
+	})
+	for i := range objects {
+		out.Versions += len(objects[i].Versions)
+		t.read(&objects[i])
+	}
+	slices.SortStableFunc(t.entries, (*entry).compare)
+	for i, e := range t.entries {
+		e.order = i
+	}
+	for _, rule := range rules {
+		rule(t)
+	}
+	for _, th := range t.things {
+		if th.resource == in.Resource && th.key == in.Key {
+			out.Kind = th.kind
+		}
+	}
+	out.Episodes = append(out.Episodes, t.assemble()...)
+	return out
+}
+
+// add adds an episode that a rule has found.
+func (t *teller) add(e *episode) *episode {
+	e.number = len(t.episodes)
+	t.episodes = append(t.episodes, e)
+	return e
+}
