@@ -23,6 +23,7 @@ const module = "github.com/watchkeeper/watchkeeper/"
 var layers = [][]string{
 	{"cmd/watchkeeper"},
 	{"internal/cli"},
+	{"internal/cli/storytext"},
 	{"internal/get"},
 	{"internal/completion", "internal/livetable"},
 	{"internal/livetable/feed", "internal/livetable/screen"},

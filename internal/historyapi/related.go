@@ -5,8 +5,8 @@ package historyapi
 
 import (
 	"encoding/json"
+	"regexp"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -51,6 +51,8 @@ func (w *storyWriter) find(target kube.Resource, key kube.Key) error {
 	var all []*candidate
 	switch {
 	case namespace != "":
+	case target.GroupResource() == "namespaces": // what is in it may keep it from being deleted
+		namespace = key.Name()
 	case target.GroupResource() == "nodes": // its Pods are of all namespaces
 		namespaced = slices.DeleteFunc(namespaced, func(r kube.Resource) bool { return r.GroupResource() != "pods" })
 	default:
@@ -64,15 +66,22 @@ func (w *storyWriter) find(target kube.Resource, key kube.Key) error {
 	if err != nil {
 		return err
 	}
-	for _, r := range slices.Concat(namespaced, cluster) {
-		found, err := w.candidates(r, namespace)
+	for i, r := range slices.Concat(namespaced, cluster) {
+		within := namespace
+		if i >= len(namespaced) {
+			within = ""
+		}
+		found, err := w.candidates(r, within)
 		if err != nil {
 			return err
 		}
 		all = append(all, found...)
 	}
 	w.relate(all, target, key)
-	return w.findEvents(all, events)
+	if err := w.findEvents(all, events); err != nil {
+		return err
+	}
+	return w.findPreemptors(namespace)
 }
 
 // candidates returns all objects of a resource that existed in the span of the story.
@@ -170,10 +179,17 @@ func (w *storyWriter) relate(all []*candidate, target kube.Resource, key kube.Ke
 			up(c)
 		}
 	}
-	if target.GroupResource() == "nodes" {
-		for _, c := range all {
-			if c.kind == "Pod" && c.owned.Spec.NodeName == key.Name() {
-				mark(c)
+	for _, c := range all {
+		ref := c.owned.Spec.ScaleTargetRef
+		switch m := c.owned.Metadata; {
+		case target.GroupResource() == "nodes" && c.kind == "Pod" && c.owned.Spec.NodeName == key.Name(),
+			target.GroupResource() == "namespaces" && m.DeletionTimestamp != nil && len(m.Finalizers) > 0:
+			mark(c)
+		case c.resource == target && c.key == key && ref.Name != "": // an autoscaler
+			for _, scaled := range all {
+				if scaled.kind == ref.Kind && scaled.key == kube.MakeKey(key.Namespace(), ref.Name) && mark(scaled) {
+					down(scaled)
+				}
 			}
 		}
 	}
@@ -265,7 +281,6 @@ func (w *storyWriter) findEvents(all []*candidate, events []kube.Resource) error
 			}
 		}
 	}
-	w.findPreemptors(all)
 	return nil
 }
 
@@ -306,23 +321,47 @@ func (w *storyWriter) readEvents(r kube.Resource, namespace string, about func(*
 	return nil
 }
 
+// uidPattern finds UIDs in messages.
+var uidPattern = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
+
 // findPreemptors adds the Pods for which related ones were preempted: Events name their UIDs.
-func (w *storyWriter) findPreemptors(all []*candidate) {
-	var said strings.Builder
+// They may be in another namespace.
+func (w *storyWriter) findPreemptors(namespace string) error {
+	uids := map[string]bool{}
 	for _, r := range w.order {
 		for _, v := range r.object.Versions {
-			if strings.Contains(v.Object.JSON, `"Preempted"`) {
-				said.WriteString(v.Object.JSON)
+			e := struct{ Reason, Message, Note string }{}
+			if json.Unmarshal([]byte(v.Object.JSON), &e) == nil && e.Reason == "Preempted" {
+				for _, uid := range uidPattern.FindAllString(e.Message+" "+e.Note, -1) {
+					uids[uid] = true
+				}
 			}
 		}
 	}
-	if said.Len() == 0 {
-		return
+	i := slices.IndexFunc(w.store.Resources(), func(r kube.Resource) bool { return r.GroupResource() == "pods" })
+	if len(uids) == 0 || i < 0 {
+		return nil
 	}
-	for _, c := range all {
-		if c.kind == "Pod" && !c.related && len(c.uid) > 8 && strings.Contains(said.String(), c.uid) {
-			c.related = true
+	pods := w.store.Resources()[i]
+	readable, err := w.allowed([]kube.Resource{pods}, "")
+	if err != nil {
+		return err
+	}
+	if len(readable) == 0 {
+		if readable, err = w.allowed([]kube.Resource{pods}, namespace); err != nil || len(readable) == 0 {
+			return err
+		}
+	} else {
+		namespace = ""
+	}
+	found, err := w.candidates(pods, namespace)
+	if err != nil {
+		return err
+	}
+	for _, c := range found {
+		if uids[c.uid] {
 			w.add(c.resource, c.key)
 		}
 	}
+	return nil
 }

@@ -141,10 +141,16 @@ func (w *storyWriter) allowed(resources []kube.Resource, namespace string) (out 
 			out = append(out, r)
 		} else if err == nil {
 			name := r.GroupResource()
-			if namespace != w.namespace && !w.cluster[r] {
+			switch {
+			case namespace == w.namespace, w.cluster[r]:
+			case namespace == "":
+				name += " of other namespaces"
+			default:
 				name += " of namespace " + namespace
 			}
-			w.denied = append(w.denied, name)
+			if !slices.Contains(w.denied, name) {
+				w.denied = append(w.denied, name)
+			}
 		}
 	}
 	return out, err
@@ -276,9 +282,10 @@ func (w *storyWriter) leftOut() (out []string) {
 // ownedBy are the fields that related objects are found by.
 type ownedBy struct {
 	Metadata struct {
-		UID             string                  `json:"uid"`
-		OwnerReferences []metav1.OwnerReference `json:"ownerReferences"`
-		Labels          map[string]string       `json:"labels"`
+		OwnerReferences   []metav1.OwnerReference `json:"ownerReferences"`
+		Labels            map[string]string       `json:"labels"`
+		DeletionTimestamp *metav1.Time            `json:"deletionTimestamp"`
+		Finalizers        []string                `json:"finalizers"`
 	} `json:"metadata"`
 	Spec struct {
 		NodeName       string `json:"nodeName"`

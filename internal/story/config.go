@@ -15,14 +15,14 @@ import (
 )
 
 // configKinds are the kinds of objects that configure others, or limit them.
-var configKinds = []string{"ConfigMap", "Secret", "ResourceQuota", "LimitRange", "PodDisruptionBudget", "PriorityClass"}
+var configKinds = []string{"ConfigMap", "Secret", "ResourceQuota", "LimitRange", "PodDisruptionBudget", "PriorityClass", "HorizontalPodAutoscaler"}
 
 // config tells changes of configuration: which keys, never their values.
 func (t *teller) config() {
 	for _, th := range t.ofKind(configKinds...) {
 		var entries []*entry
 		for _, s := range th.states {
-			if s.entry != nil && !s.entry.counters {
+			if s.entry != nil && !s.entry.onlyStatus {
 				entries = append(entries, s.entry)
 			}
 		}
@@ -70,25 +70,34 @@ func (t *teller) changedBefore(ep *episode, g *group) string {
 		if !uses {
 			continue
 		}
-		var last *entry
-		changes := make([]*entry, 0, len(th.states)+1)
-		for _, s := range th.states {
-			changes = append(changes, claim(s)...)
-		}
-		if th.last != nil {
-			changes = append(changes, th.last)
-		}
-		for _, e := range changes {
-			if within(e.Time, g.from.Add(-maxConfig), g.from) {
-				last = e
-			}
-		}
-		if last != nil {
-			said = append(said, fmt.Sprintf("%s before it, %s %s, which these Pods use, was changed (%s)%s",
-				lasted(g.from.Sub(last.Time)), th.kind, th.key.Name(), clip(strings.Join(last.What, "; "), maxDetail), last.by()))
+		if text := changedAt(th, g.from, ", which these Pods use,"); text != "" {
+			said = append(said, text)
 		}
 	}
 	return list(said, 2)
+}
+
+// changedAt says how a thing was last changed shortly before a time, "" if it was not. An
+// explanation follows its name.
+func changedAt(th *thing, before time.Time, explanation string) string {
+	var last *entry
+	changes := make([]*entry, 0, len(th.states)+1)
+	for _, s := range th.states {
+		changes = append(changes, claim(s)...)
+	}
+	if th.last != nil {
+		changes = append(changes, th.last)
+	}
+	for _, e := range changes {
+		if !e.onlyStatus && within(e.Time, before.Add(-maxConfig), before) {
+			last = e
+		}
+	}
+	if last == nil {
+		return ""
+	}
+	return fmt.Sprintf("%s before it, %s %s%s was changed (%s)%s",
+		lasted(before.Sub(last.Time)), th.kind, th.key.Name(), explanation, clip(strings.Join(last.What, "; "), maxDetail), last.by())
 }
 
 // Used names an object that a Pod uses, in its namespace.

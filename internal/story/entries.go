@@ -26,6 +26,7 @@ type entry struct {
 
 	before, after *scan.Object // of a change of counters only, to fold it with others
 	counters      bool
+	onlyStatus    bool
 	event         *event // for Events
 	episode       *episode
 }
@@ -77,7 +78,13 @@ func (t *teller) read(o *Object) {
 		s.entry = t.entryOf(o, v, before)
 		if s.entry != nil {
 			s.entry.thing, s.entry.state = th, s
-			s.entry.LastLog = lastLog(s)
+			text, ended := lastLog(s)
+			if n := len(th.states); n > 1 {
+				if _, before := lastLog(th.states[n-2]); before.Equal(ended) {
+					text = "" // it was said
+				}
+			}
+			s.entry.LastLog = text
 		}
 		before = v.Object
 	}
@@ -97,7 +104,7 @@ func (t *teller) entryOf(o *Object, v Version, before *scan.Object) *entry {
 		typ = api.Added
 	}
 	e := t.entry(o, v, typ, d.Summary)
-	e.By = names(d.By)
+	e.By, e.onlyStatus = names(d.By), d.OnlyStatus
 	if d.OnlyCounters || d.OnlyStatus && v.Object.Kind == "ResourceQuota" && before != nil {
 		e.counters, e.before, e.after = true, before, v.Object
 	}
@@ -150,6 +157,7 @@ func (e *entry) by() string {
 func (t *teller) fold(entries []*entry) (out []*entry) {
 	last := map[*thing]*entry{}
 	events := map[string]*entry{}
+	said := map[string]*entry{}
 	for _, e := range entries {
 		switch {
 		case e.event != nil:
@@ -161,12 +169,20 @@ func (t *teller) fold(entries []*entry) (out []*entry) {
 			events[key] = e
 		case e.thing == nil:
 		default:
-			if before := last[e.thing]; before != nil && before.counters && e.counters {
+			if before := last[e.thing]; before != nil && before.counters && e.counters && (e.Kind != "ResourceQuota" || t.onlyStatus(before.before, e.after)) {
 				before.join(e)
 				before.after = e.after
 				continue
 			}
 			last[e.thing] = e
+			// A container that crashes again and again changes in the same ways.
+			if key := e.Path + "\x00" + strings.Join(e.What, "\x00"); !e.counters && e.Type == api.Modified {
+				if first := said[key]; first != nil {
+					first.join(e)
+					continue
+				}
+				said[key] = e
+			}
 		}
 		out = append(out, e)
 	}
@@ -179,6 +195,12 @@ func (t *teller) fold(entries []*entry) (out []*entry) {
 		}
 	}
 	return out
+}
+
+// onlyStatus reports whether two versions differ in their status only.
+func (t *teller) onlyStatus(before, after *scan.Object) bool {
+	d, err := t.comparer.Between(before, after)
+	return err == nil && (d.OnlyStatus || d.OnlyNoise)
 }
 
 // join adds another entry to the ones that an entry stands for.

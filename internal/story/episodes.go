@@ -40,6 +40,7 @@ type episode struct {
 	workloads []name
 
 	entries []*entry
+	own     bool // it is about the object of the story
 }
 
 const (
@@ -91,15 +92,21 @@ func (t *teller) assemble() []api.Episode {
 		return cmp.Or(a.From.Compare(b.From), cmp.Compare(a.rank, b.rank), cmp.Compare(a.number, b.number))
 	})
 	out := make([]api.Episode, 0, len(all))
+	own := make([]bool, 0, len(all))
 	for _, ep := range all {
+		ep.own = slices.ContainsFunc(ep.claims, t.isTarget) || slices.ContainsFunc(ep.workloads, func(n name) bool { return n == t.target() })
+		own = append(own, ep.own)
 		slices.SortFunc(ep.entries, func(a, b *entry) int { return cmp.Compare(a.order, b.order) })
 		ep.From, ep.To = ep.From.UTC(), ep.To.UTC()
 		for _, e := range t.fold(ep.entries) {
 			ep.Entries = append(ep.Entries, e.StoryEntry)
 		}
+		if ep.Kind == api.EpisodeOther {
+			ep.Title = otherTitle(ep)
+		}
 		out = append(out, ep.Episode)
 	}
-	if i := mainOf(out); i >= 0 {
+	if i := mainOf(out, own); i >= 0 {
 		out[i].Main = true
 	}
 	return out
@@ -125,28 +132,27 @@ func (t *teller) others() (all []*episode) {
 			open.Causes = addCause(open.Causes, e.event.cause())
 		}
 	}
-	for _, ep := range all {
-		ep.Title = otherTitle(ep)
-	}
 	return all
 }
 
-// otherTitle describes an episode of other changes by what there is most reason to read.
+// otherTitle describes an episode of other changes, whose entries are folded: all of them if
+// there are few, and what there is most reason to read.
 func otherTitle(ep *episode) string {
-	var kinds []string
+	var said, kinds []string
 	counts := map[string]int{}
 	events := 0
-	for _, e := range ep.entries {
-		if e.event != nil {
+	for i := range ep.Entries {
+		e := &ep.Entries[i]
+		said = append(said, fmt.Sprintf("%s %s: %s", e.Kind, e.Name, strings.Join(e.What, "; ")))
+		if e.Type == api.EventType {
 			events++
 			continue
 		}
 		kinds = appendOnce(kinds, e.Kind)
 		counts[e.Kind]++
 	}
-	if len(ep.entries) == 1 {
-		e := ep.entries[0]
-		return fmt.Sprintf("%s %s: %s%s", e.Kind, e.Name, strings.Join(e.What, "; "), e.by())
+	if len(said) <= 2 {
+		return clip(strings.Join(said, "; "), 2*maxDetail)
 	}
 	for i, kind := range kinds {
 		kinds[i] = fmt.Sprintf("%s of %s", plural(counts[kind], "change"), plurals(kind))
@@ -166,9 +172,25 @@ func plurals(kind string) string {
 	return text
 }
 
+// target names the object of the story.
+func (t *teller) target() name {
+	for _, th := range t.things {
+		if th.resource == t.Resource && th.key == t.Key {
+			return th.named()
+		}
+	}
+	return name{}
+}
+
+// isTarget reports whether an entry is about the object of the story.
+func (t *teller) isTarget(e *entry) bool {
+	return e != nil && e.thing != nil && e.thing.resource == t.Resource && e.thing.key == t.Key
+}
+
 // mainOf returns the most important episode: a worse one, then one that is not over, then one
-// of a more specific kind, then the first. It is -1 if there is none.
-func mainOf(all []api.Episode) int {
+// about the object itself, then one of a more specific kind, then the first. It is -1 if there
+// is none.
+func mainOf(all []api.Episode, own []bool) int {
 	severity := map[string]int{api.EpisodeFailed: 2, api.EpisodeWarning: 1}
 	kinds := map[string]int{api.EpisodeOther: -2, api.EpisodeConfig: -1}
 	best := -1
@@ -178,15 +200,18 @@ func mainOf(all []api.Episode) int {
 			continue
 		}
 		b := all[best]
-		ongoing := func(e api.Episode) int {
-			if e.Ongoing {
-				return 1
-			}
-			return 0
-		}
-		if cmp.Or(cmp.Compare(severity[ep.Severity], severity[b.Severity]), cmp.Compare(ongoing(ep), ongoing(b)), cmp.Compare(kinds[ep.Kind], kinds[b.Kind])) > 0 {
+		if cmp.Or(cmp.Compare(severity[ep.Severity], severity[b.Severity]), cmp.Compare(one(ep.Ongoing), one(b.Ongoing)),
+			cmp.Compare(one(own[i]), one(own[best])), cmp.Compare(kinds[ep.Kind], kinds[b.Kind])) > 0 {
 			best = i
 		}
 	}
 	return best
+}
+
+// one is 1 for true.
+func one(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
 }

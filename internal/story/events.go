@@ -156,13 +156,18 @@ func (t *teller) link() {
 // class returns a text that Events have in common which say the same about objects of one
 // workload: names of objects, and words with digits, may differ.
 func (ev *event) class(t *teller) string {
-	words := strings.Fields(ev.text())
+	return strings.Join([]string{ev.Type, ev.Reason, ev.about().Kind, ev.entry.about.String(), withoutNames(ev.text(), ev.about().Name)}, "\x00")
+}
+
+// withoutNames replaces the words of a text that have digits, or the name of an object.
+func withoutNames(text, name string) string {
+	words := strings.Fields(text)
 	for i, w := range words {
-		if strings.ContainsAny(w, "0123456789") || strings.Contains(w, ev.about().Name) && ev.about().Name != "" {
+		if strings.ContainsAny(w, "0123456789") || name != "" && strings.Contains(w, name) {
 			words[i] = "*"
 		}
 	}
-	return strings.Join([]string{ev.Type, ev.Reason, ev.about().Kind, ev.entry.about.String(), strings.Join(words, " ")}, "\x00")
+	return strings.Join(words, " ")
 }
 
 // add folds another Event into this one.

@@ -228,8 +228,12 @@ const maxCauses = 5
 
 // addCause adds a cause. If other objects say the same, it is counted.
 func addCause(all []api.Cause, c api.Cause) []api.Cause {
+	if c.Text == "" {
+		return all // it says nothing
+	}
 	for i := range all {
-		if all[i].Text == c.Text && all[i].Field == c.Field && all[i].Kind == c.Kind {
+		same := all[i].Text == c.Text || withoutNames(all[i].Text, all[i].Name) == withoutNames(c.Text, c.Name)
+		if same && all[i].Field == c.Field && all[i].Kind == c.Kind {
 			if all[i].Name != c.Name {
 				all[i].Objects = max(all[i].Objects, 1) + 1
 			}

@@ -139,19 +139,15 @@ func lastLine(message string) string {
 }
 
 // lastLog returns the last output of the container that ended last, as the status of a Pod
-// has it: its termination message.
-func lastLog(s *state) string {
+// has it (its termination message), and when it ended.
+func lastLog(s *state) (text string, ended time.Time) {
 	if s.o.Kind != "Pod" {
-		return ""
+		return "", ended
 	}
-	var last *corev1.ContainerStateTerminated
 	for _, c := range change.Containers(s.asPod()) {
-		if end := change.LastEnd(c); end != nil && end.Message != "" && (last == nil || last.FinishedAt.Before(&end.FinishedAt)) {
-			last = end
+		if end := change.LastEnd(c); end != nil && !end.FinishedAt.Time.Before(ended) {
+			text, ended = clip(lastLine(end.Message), maxMessage), end.FinishedAt.Time
 		}
 	}
-	if last == nil {
-		return ""
-	}
-	return clip(lastLine(last.Message), maxMessage)
+	return text, ended
 }

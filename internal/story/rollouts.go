@@ -230,7 +230,10 @@ func (t *teller) tellRollout(r, before *rollout) {
 		}
 	case stuck != "":
 		ep.Severity = api.EpisodeFailed
-		title += " failed: " + stuck
+		if title += " failed: " + stuck; !r.done.IsZero() {
+			ep.To = r.done
+			title = strings.Replace(title, " failed: ", " was blocked: ", 1) + ", complete after " + lasted(r.done.Sub(r.from))
+		}
 	case !r.done.IsZero():
 		ep.To = r.done
 		title += ", complete after " + lasted(r.done.Sub(r.from))

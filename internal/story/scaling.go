@@ -150,8 +150,13 @@ func (t *teller) tellScaling(th *thing, steps []step) {
 			ep.Ongoing = true
 		}
 	}
-	ep.Title = title
 	of := t.autoscalersOf(th)
+	for _, hpa := range of {
+		if text := changedAt(hpa, first.state.at, ""); text != "" {
+			title += "; " + text
+		}
+	}
+	ep.Title = title
 	ep.covers = func(e *entry) bool { return slices.Contains(of, e.thing) }
 	t.add(ep)
 }

@@ -1,0 +1,196 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package storytext prints stories: as text for a terminal, and in Markdown for an incident
+// report. The same story and options give the same bytes.
+package storytext
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/watchkeeper/watchkeeper/internal/api"
+)
+
+// Options say how a story is printed.
+type Options struct {
+	Verbose bool // the entries of each episode
+	Zone    *time.Location
+	// Paint colours a text with an ANSI colour, such as "31"; nil for no colours.
+	Paint func(color, text string) string
+}
+
+// Colours, as in the other commands.
+const (
+	red    = "31"
+	yellow = "33"
+	dim    = "2"
+	bold   = "1"
+)
+
+func (o Options) paint(color, text string) string {
+	if o.Paint == nil || color == "" {
+		return text
+	}
+	return o.Paint(color, text)
+}
+
+// A printer prints one story.
+type printer struct {
+	Options
+	api.Story
+	day bool // all times are of one day, which the header has
+}
+
+func newPrinter(s api.Story, o Options) *printer {
+	if o.Zone == nil {
+		o.Zone = time.UTC
+	}
+	p := &printer{Options: o, Story: s, day: true}
+	for _, e := range s.Episodes {
+		first := s.Episodes[0].From.In(o.Zone)
+		p.day = p.day && sameDay(first, e.From.In(o.Zone)) && sameDay(first, e.To.In(o.Zone))
+	}
+	return p
+}
+
+func sameDay(a, b time.Time) bool { return a.YearDay() == b.YearDay() && a.Year() == b.Year() }
+
+// clock formats a time of an episode.
+func (p *printer) clock(t time.Time) string {
+	if p.day {
+		return t.In(p.Zone).Format("15:04:05")
+	}
+	return t.In(p.Zone).Format("2006-01-02 15:04:05")
+}
+
+// stamp formats a time with its day and zone.
+func (p *printer) stamp(t time.Time) string { return t.In(p.Zone).Format("2006-01-02 15:04:05Z07:00") }
+
+// span formats the time of an episode.
+func (p *printer) span(e api.Episode) string {
+	switch from, to := p.clock(e.From), p.clock(e.To); {
+	case e.Ongoing:
+		return "since " + from
+	case from == to:
+		return from
+	case !p.day && sameDay(e.From.In(p.Zone), e.To.In(p.Zone)):
+		return from + "–" + e.To.In(p.Zone).Format("15:04:05")
+	default:
+		return from + "–" + to
+	}
+}
+
+// main returns the most important episode, nil if there is none.
+func (p *printer) main() *api.Episode {
+	for i := range p.Episodes {
+		if p.Episodes[i].Main {
+			return &p.Episodes[i]
+		}
+	}
+	return nil
+}
+
+// subject names the object of the story.
+func (p *printer) subject() string {
+	kind := p.Kind
+	if kind == "" {
+		kind = p.Resource
+	}
+	if p.Namespace != "" {
+		return kind + " " + p.Namespace + "/" + p.Name
+	}
+	return kind + " " + p.Name
+}
+
+// object names the object of an entry; without the namespace if it is that of the story.
+func (p *printer) object(kind, namespace, name string) string {
+	if namespace != "" && namespace != p.Namespace {
+		name = namespace + "/" + name
+	}
+	return kind + " " + name
+}
+
+// cause formats a cause.
+func (p *printer) cause(c api.Cause) (object, field, text string) {
+	object = p.object(c.Kind, c.Namespace, c.Name)
+	if c.Objects > 1 {
+		object += fmt.Sprintf(" and %d more", c.Objects-1)
+	}
+	return object, c.Field, c.Text
+}
+
+// what describes an entry.
+func (p *printer) what(e api.StoryEntry) string {
+	text := strings.Join(e.What, "; ")
+	if e.LastLog != "" && !strings.Contains(text, e.LastLog) {
+		text += "; last output: " + e.LastLog
+	}
+	if e.Count > 1 {
+		text += fmt.Sprintf(" (%d times", e.Count)
+		if !e.Until.IsZero() {
+			text += ", until " + p.clock(e.Until)
+		}
+		text += ")"
+	}
+	switch {
+	case e.NotBefore.IsZero() && !e.Inferred:
+	case e.NotBefore.IsZero():
+		text += " (inferred from a list)"
+	default:
+		text += " (not before " + p.clock(e.NotBefore) + ")"
+	}
+	return text
+}
+
+// notes says what the story does not have.
+func (p *printer) notes() (lines []string) {
+	if len(p.NotRecorded) > 0 {
+		lines = append(lines, fmt.Sprintf("not recorded, so not in the story: %s", strings.Join(p.NotRecorded, ", ")))
+	}
+	if len(p.Denied) > 0 {
+		lines = append(lines, fmt.Sprintf("left out, because you may not list them now: %s", strings.Join(p.Denied, ", ")))
+	}
+	lines = append(lines, p.LeftOut...)
+	var begin time.Time
+	type span struct{ reason, from, to string }
+	var order []span
+	resources := map[span][]string{}
+	for _, u := range p.Unobserved {
+		if u.Reason == api.BeforeRecord {
+			if u.To.After(begin) {
+				begin = u.To
+			}
+			continue
+		}
+		s := span{u.Reason, p.stamp(u.From), p.stamp(u.To)}
+		if !slices.Contains(order, s) {
+			order = append(order, s)
+		}
+		resources[s] = append(resources[s], u.Resource)
+	}
+	if !begin.IsZero() {
+		lines = append(lines, fmt.Sprintf("nothing is recorded before %s", p.stamp(begin)))
+	}
+	says := map[string]string{
+		api.InGap: "not observed", api.Late: "observed late", api.RecordingStopped: "not recorded any more", api.NoAnswer: "not known, because the API server did not answer",
+	}
+	for _, s := range order {
+		lines = append(lines, fmt.Sprintf("%s from %s to %s: %s", says[s.reason], s.from, s.to, strings.Join(resources[s], ", ")))
+	}
+	return lines
+}
+
+// plain replaces control characters and line ends in foreign text, so that it cannot control
+// the terminal.
+func plain(text string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) {
+			return '\uFFFD'
+		}
+		return r
+	}, text)
+}
