@@ -113,6 +113,10 @@ func TestOpenAPI(t *testing.T) {
 		"/history/diff/apis/apps/v1/deployments/web?from=rv:100",
 		"/history/diff" + deployments + "/web?from=rv:100",
 		"/history/diff/api/v1/secrets?from=rv:100",
+		"/story" + pods + "/a?since=2h",
+		"/story" + deployments + "/web?since=59m&until=now&pretty=1",
+		"/story/api/v1/nodes/n1",
+		"/story/apis/apps/v1/deployments/web", // in no namespace
 		"/history/export?from=2h&to=now&resource=pods&namespace=default&labelSelector=a&pseudonyms=true",
 		"/history/export?from=2h",
 	} {

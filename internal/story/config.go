@@ -31,7 +31,7 @@ func (t *teller) config() {
 		}
 		for len(entries) > 0 {
 			n := 1
-			for n < len(entries) && entries[n].Time.Sub(entries[n-1].Time) <= maxApart {
+			for n < len(entries) && entries[n].Time.Sub(entries[n-1].Time) <= maxTogether {
 				n++
 			}
 			ep := &episode{rank: rankConfig}
@@ -46,7 +46,7 @@ func (t *teller) config() {
 					by = appendOnce(by, who)
 				}
 			}
-			ep.Title = fmt.Sprintf("%s %s: %s", th.kind, th.key.Name(), clip(strings.Join(what, "; "), maxDetail))
+			ep.Title = fmt.Sprintf("%s %s: %s", th.kind, th.key.Name(), brief(strings.Join(what, "; ")))
 			if len(by) > 0 {
 				ep.Title += " by " + strings.Join(by, ", ")
 			}
@@ -56,48 +56,61 @@ func (t *teller) config() {
 	}
 }
 
-// maxConfig is how long before a failure changes of configuration are mentioned with it.
-const maxConfig = 10 * time.Minute
+const (
+	// maxConfig is how long before a failure changes of configuration are mentioned with it.
+	maxConfig = 10 * time.Minute
+	// maxTogether is the pause after which another change of an object is another episode.
+	maxTogether = 5 * time.Second
+)
 
-// changedBefore says which ConfigMaps and Secrets that failed Pods use were changed shortly
-// before. That they are the cause is not said: no object says so.
-func (t *teller) changedBefore(ep *episode, g *group) string {
+// changes says which ConfigMaps and Secrets that failed Pods use were changed shortly before
+// the failures, or meanwhile. That they are the cause is not said: no object says so.
+func (t *teller) changes(g *group) string {
 	var said []string
 	for _, th := range t.ofKind("ConfigMap", "Secret") {
 		uses := slices.ContainsFunc(g.all, func(f *failure) bool {
 			return f.pod.key.Namespace() == th.key.Namespace() && slices.Contains(Uses(f.pod.final().asPod()), Used{th.kind, th.key.Name()})
 		})
-		if !uses {
-			continue
-		}
-		if text := changedAt(th, g.from, ", which these Pods use,"); text != "" {
-			said = append(said, text)
+		if uses {
+			said = append(said, changesOf(th, g.from, g.to, ", which these Pods use,")...)
 		}
 	}
-	return list(said, 2)
+	return list(said, 3)
 }
 
-// changedAt says how a thing was last changed shortly before a time, "" if it was not. An
+// changesOf says how a thing was changed shortly before a time, and until another. An
 // explanation follows its name.
-func changedAt(th *thing, before time.Time, explanation string) string {
-	var last *entry
-	changes := make([]*entry, 0, len(th.states)+1)
+func changesOf(th *thing, from, to time.Time, explanation string) (said []string) {
+	all := make([]*entry, 0, len(th.states)+1)
 	for _, s := range th.states {
-		changes = append(changes, claim(s)...)
+		all = append(all, claim(s)...)
 	}
 	if th.last != nil {
-		changes = append(changes, th.last)
+		all = append(all, th.last)
 	}
-	for _, e := range changes {
-		if !e.onlyStatus && within(e.Time, before.Add(-maxConfig), before) {
-			last = e
+	for _, e := range all {
+		if e.onlyStatus || !within(e.Time, from.Add(-maxConfig), to) {
+			continue
+		}
+		when := lasted(from.Sub(e.Time)) + " before it"
+		if e.Time.After(from) {
+			when = lasted(e.Time.Sub(from)) + " after its begin"
+		}
+		said = append(said, fmt.Sprintf("%s, %s %s%s was changed (%s)%s", when, th.kind, th.key.Name(), explanation, brief(strings.Join(e.What, "; ")), e.by()))
+		explanation = ""
+	}
+	return said
+}
+
+// quotaChanges says how the ResourceQuotas that a message names were changed.
+func (t *teller) quotaChanges(message string, from, to time.Time) string {
+	var said []string
+	for _, th := range t.ofKind("ResourceQuota") {
+		if strings.Contains(message, "exceeded quota: "+th.key.Name()+",") {
+			said = append(said, changesOf(th, from, to, "")...)
 		}
 	}
-	if last == nil {
-		return ""
-	}
-	return fmt.Sprintf("%s before it, %s %s%s was changed (%s)%s",
-		lasted(before.Sub(last.Time)), th.kind, th.key.Name(), explanation, clip(strings.Join(last.What, "; "), maxDetail), last.by())
+	return list(said, 3)
 }
 
 // Used names an object that a Pod uses, in its namespace.

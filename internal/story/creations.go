@@ -52,12 +52,12 @@ func (t *teller) tellCreation(th *thing, span conditionSpan, refused []*event) {
 	ep.claims = span.claims
 	message := unnamed(because(span.condition.Message))
 	if span.condition.Type != "" {
-		ep.Causes = addCause(nil, span.cause(th))
+		ep.said = addCause(nil, span.cause(th))
 	}
 	for _, ev := range refused {
 		if within(ev.entry.Time, ep.From.Add(-5*time.Second), ep.To.Add(maxTrail)) {
 			ep.claims = append(ep.claims, ev.entry)
-			ep.Causes = addCause(ep.Causes, ev.cause())
+			ep.said = addCause(ep.said, ev.cause())
 			if message == "" {
 				message = unnamed(ev.text())
 			}
@@ -68,14 +68,15 @@ func (t *teller) tellCreation(th *thing, span conditionSpan, refused []*event) {
 			ep.claims = append(ep.claims, e)
 		}
 	}
-	title := fmt.Sprintf("%s: Pods cannot be created: %s", wl, clip(message, maxDetail))
+	title := fmt.Sprintf("%s: Pods cannot be created: %s", wl, brief(message))
 	if !span.open {
-		title = fmt.Sprintf("%s: Pods could not be created: %s, over after %s", wl, clip(message, maxDetail), lasted(span.to.Sub(span.from)))
+		title = fmt.Sprintf("%s: Pods could not be created: %s, over after %s", wl, brief(message), lasted(span.to.Sub(span.from)))
 	}
 	if s := th.at(ep.To); s != nil && span.open {
 		title += fmt.Sprintf("; %d of %d replicas exist", s.look().Status.Replicas, replicas(s))
 	}
 	ep.Title, ep.workloads = title, []name{wl}
+	ep.note = t.quotaChanges(message, ep.From, ep.To)
 	t.add(ep)
 }
 

@@ -76,7 +76,7 @@ func (t *teller) tellFinalizers(th *thing, i int) {
 			ep.Severity = api.EpisodeWarning
 		}
 		names := strings.Join(first.look().Metadata.Finalizers, ", ")
-		ep.Causes = addCause(nil, api.Cause{Kind: th.kind, Namespace: th.key.Namespace(), Name: th.key.Name(), Field: "metadata.finalizers", Text: names})
+		ep.said = addCause(nil, api.Cause{Kind: th.kind, Namespace: th.key.Namespace(), Name: th.key.Name(), Field: "metadata.finalizers", Text: names})
 		title := fmt.Sprintf("deletion of %s %s is blocked by its finalizers (%s)", th.kind, th.key.Name(), strings.Join(final.look().Metadata.Finalizers, ", "))
 		switch {
 		case !ep.Ongoing:
@@ -89,9 +89,9 @@ func (t *teller) tellFinalizers(th *thing, i int) {
 		}
 		for _, typ := range []string{"NamespaceDeletionDiscoveryFailure", "NamespaceDeletionGroupVersionParsingFailure", "NamespaceDeletionContentFailure", "NamespaceContentRemaining", "NamespaceFinalizersRemaining"} {
 			for _, span := range t.spansOf(th, typ, "True") {
-				ep.Causes = addCause(ep.Causes, span.cause(th))
+				ep.said = addCause(ep.said, span.cause(th))
 				ep.claims = append(ep.claims, span.claims...)
-				title += "; " + clip(span.condition.says(), maxDetail)
+				title += "; " + brief(span.condition.says())
 			}
 		}
 		if len(removed) > 0 {
@@ -122,7 +122,7 @@ func (t *teller) tellTerminating(pod *thing, i int) {
 	ep := &episode{rank: rankDeletion}
 	ep.Kind, ep.Severity, ep.From, ep.To, ep.Ongoing = api.EpisodeDeletion, api.EpisodeFailed, s.at, t.To, true
 	ep.Title = fmt.Sprintf("Pod %s terminates, %s longer than its grace period, not over", pod.key.Name(), lasted(late))
-	ep.Causes = addCause(nil, api.Cause{Kind: "Pod", Namespace: pod.key.Namespace(), Name: pod.key.Name(), Field: "metadata.deletionTimestamp", Text: due.UTC().Format(time.RFC3339)})
+	ep.said = addCause(nil, api.Cause{Kind: "Pod", Namespace: pod.key.Namespace(), Name: pod.key.Name(), Field: "metadata.deletionTimestamp", Text: due.UTC().Format(time.RFC3339)})
 	ep.claims = claim(s)
 	ep.covers = func(e *entry) bool { return e.thing == pod }
 	t.add(ep)

@@ -72,7 +72,7 @@ func (t *teller) tellDisruption(all []hit) {
 	for _, h := range all {
 		pods = appendOnce(pods, h.pod.key.Name())
 		ep.claims = append(ep.claims, claim(h.state)...)
-		ep.Causes = addCause(ep.Causes, disruptionCause(h.pod, h.condition))
+		ep.said = addCause(ep.said, disruptionCause(h.pod, h.condition))
 		if h.state.at.After(ep.To) {
 			ep.To = h.state.at
 		}
@@ -81,7 +81,7 @@ func (t *teller) tellDisruption(all []hit) {
 				ep.claims = append(ep.claims, ev.entry)
 				c := ev.cause()
 				c.Text = t.withNames(c.Text)
-				ep.Causes = addCause(ep.Causes, c)
+				ep.said = addCause(ep.said, c)
 				said = appendOnce(said, t.withNames(ev.text()))
 			}
 		}
@@ -92,12 +92,12 @@ func (t *teller) tellDisruption(all []hit) {
 		}
 	}
 	how := cmp.Or(disruptedBy[first.condition.Reason], "disrupted ("+first.condition.Reason+")")
-	title := fmt.Sprintf("%s: %s %s: %s", wl, plural(len(pods), "Pod"), how, clip(first.condition.Message, maxDetail))
+	title := fmt.Sprintf("%s: %s %s: %s", wl, plural(len(pods), "Pod"), how, brief(first.condition.Message))
 	if wl.kind == "Pod" {
-		title = fmt.Sprintf("%s %s: %s", wl, how, clip(first.condition.Message, maxDetail))
+		title = fmt.Sprintf("%s %s: %s", wl, how, brief(first.condition.Message))
 	}
 	if len(said) > 0 {
-		title += " (" + clip(list(said, 2), maxDetail) + ")"
+		title += " (" + brief(list(said, 2)) + ")"
 	}
 	ep.Title = title
 	ep.workloads = []name{wl}

@@ -39,7 +39,11 @@ type episode struct {
 	// workloads are those whose other entries in the time of the episode accompany it.
 	workloads []name
 
+	// note says what was changed around the episode; it ends the title.
+	note string
+
 	entries []*entry
+	said    []said
 	own     bool // it is about the object of the story
 }
 
@@ -98,6 +102,12 @@ func (t *teller) assemble() []api.Episode {
 		own = append(own, ep.own)
 		slices.SortFunc(ep.entries, func(a, b *entry) int { return cmp.Compare(a.order, b.order) })
 		ep.From, ep.To = ep.From.UTC(), ep.To.UTC()
+		for _, c := range ep.said {
+			ep.Causes = append(ep.Causes, c.Cause)
+		}
+		if ep.note != "" {
+			ep.Title += "; " + ep.note
+		}
 		for _, e := range t.fold(ep.entries) {
 			ep.Entries = append(ep.Entries, e.StoryEntry)
 		}
@@ -129,7 +139,7 @@ func (t *teller) others() (all []*episode) {
 		open.To = e.Time
 		if e.event != nil && e.event.warns() {
 			open.Severity = api.EpisodeWarning
-			open.Causes = addCause(open.Causes, e.event.cause())
+			open.said = addCause(open.said, e.event.cause())
 		}
 	}
 	return all
@@ -161,8 +171,8 @@ func otherTitle(ep *episode) string {
 		kinds = append(kinds, plural(events, "Event"))
 	}
 	title := "other: " + list(kinds, 4)
-	if len(ep.Causes) > 0 {
-		title = fmt.Sprintf("%s %s: Warning %s; %s", ep.Causes[0].Kind, ep.Causes[0].Name, clip(ep.Causes[0].Text, maxDetail), title)
+	if len(ep.said) > 0 {
+		title = fmt.Sprintf("%s %s: Warning %s; %s", ep.said[0].Kind, ep.said[0].Name, brief(ep.said[0].Text), title)
 	}
 	return title
 }

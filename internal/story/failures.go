@@ -26,7 +26,8 @@ type failure struct {
 	end      string // how it ended
 	restarts int32  // of containers, meanwhile
 	claims   []*entry
-	told     bool // with a rollout
+	said     []said // what Events say besides
+	told     bool   // with a rollout
 }
 
 // failuresOfPods finds the failures of all Pods.
@@ -77,6 +78,40 @@ func (t *teller) failuresOfPods() {
 			if ev.warns() {
 				f.claims = append(f.claims, ev.entry)
 			}
+		}
+		t.probes(f)
+	}
+}
+
+// probes adds to a failure what Events say about probes: that one failed, and that the kubelet
+// ended the container for it.
+func (t *teller) probes(f *failure) {
+	if f.fault.class != crashed && f.fault.class != notReady {
+		return
+	}
+	killed := ""
+	for _, ev := range t.eventsAbout(f.pod, f.from.Add(-maxApart), f.to) {
+		switch {
+		case ev.Reason == "Killing" && strings.Contains(ev.text(), "probe"):
+			killed = ev.text()
+		case ev.Reason != "Unhealthy":
+			continue
+		}
+		f.claims = append(f.claims, ev.entry)
+		f.said = addCause(f.said, ev.cause())
+	}
+	if killed == "" || f.fault.class != crashed {
+		return
+	}
+	probe := "liveness"
+	if strings.Contains(killed, "startup") {
+		probe = "startup"
+	}
+	f.fault.reason = "failed " + probe + " probe"
+	for _, c := range f.said {
+		if said := strings.TrimPrefix(c.Text, "Unhealthy: "); said != c.Text && strings.HasPrefix(strings.ToLower(said), probe) {
+			f.fault.detail = said + "; " + f.fault.detail
+			break
 		}
 	}
 }
@@ -214,11 +249,16 @@ func worst(all []*failure) (f fault) {
 }
 
 // causes returns what the objects say, each text once, with the number of objects.
-func causes(all []*failure) (out []api.Cause) {
+func causes(all []*failure) (out []said) {
 	ordered := slices.Clone(all)
 	slices.SortStableFunc(ordered, func(a, b *failure) int { return cmp.Compare(b.fault.weight, a.fault.weight) })
 	for _, f := range ordered {
 		out = addCause(out, f.fault.cause)
+	}
+	for _, f := range ordered {
+		for _, c := range f.said {
+			out = addCause(out, c.Cause)
+		}
 	}
 	return out
 }
@@ -226,22 +266,31 @@ func causes(all []*failure) (out []api.Cause) {
 // maxCauses limits the causes of an episode.
 const maxCauses = 5
 
-// addCause adds a cause. If other objects say the same, it is counted.
-func addCause(all []api.Cause, c api.Cause) []api.Cause {
+// A said is a cause, with the names of all objects that say the same.
+type said struct {
+	api.Cause
+	names []string
+}
+
+// addCause adds a cause. If other objects say the same, they are counted.
+func addCause(all []said, c api.Cause) []said {
 	if c.Text == "" {
 		return all // it says nothing
 	}
+	field := func(c api.Cause) string { return strings.Replace(c.Field, ".lastState.", ".state.", 1) }
 	for i := range all {
-		same := all[i].Text == c.Text || withoutNames(all[i].Text, all[i].Name) == withoutNames(c.Text, c.Name)
-		if same && all[i].Field == c.Field && all[i].Kind == c.Kind {
-			if all[i].Name != c.Name {
-				all[i].Objects = max(all[i].Objects, 1) + 1
+		was := all[i].Cause
+		same := was.Text == c.Text || withoutNames(was.Text, was.Name) == withoutNames(c.Text, c.Name)
+		if same && field(was) == field(c) && was.Kind == c.Kind {
+			all[i].names = appendOnce(all[i].names, c.Namespace+"/"+c.Name)
+			if n := len(all[i].names); n > 1 {
+				all[i].Objects = n
 			}
 			return all
 		}
 	}
 	if len(all) < maxCauses {
-		all = append(all, c)
+		all = append(all, said{c, []string{c.Namespace + "/" + c.Name}})
 	}
 	return all
 }
@@ -281,15 +330,13 @@ func (t *teller) otherFailures() {
 		if n > 0 {
 			title += fmt.Sprintf(", %s", plural(int(n), "restart"))
 		}
-		if changed := t.changedBefore(ep, g); changed != "" {
-			title += "; " + changed
-		}
+		ep.note = t.changes(g)
 		if !slices.ContainsFunc(g.all, func(f *failure) bool { return !f.known }) {
 			title += t.ending(ep, g)
 		} else {
 			title += "; began before " + stamp(t.From) + t.ending(ep, g)
 		}
-		ep.Title, ep.Causes = title, causes(g.all)
+		ep.Title, ep.said = title, causes(g.all)
 		of := pods(g.all)
 		ep.covers = func(e *entry) bool { return e.Kind == "Pod" && slices.Contains(of, e.Name) }
 		ep.workloads = []name{wl}

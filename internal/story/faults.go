@@ -34,6 +34,8 @@ type fault struct {
 	detail string
 	cause  api.Cause
 	weight int // of two faults of a class, the one that says more is shown
+
+	container string
 }
 
 // text describes a fault in a title.
@@ -41,7 +43,7 @@ func (f fault) text() string {
 	if f.detail == "" {
 		return f.reason
 	}
-	return fmt.Sprintf("%s (%s)", f.reason, clip(f.detail, maxDetail))
+	return fmt.Sprintf("%s (%s)", f.reason, brief(f.detail))
 }
 
 // faultOf returns what is wrong with a Pod in a state that lasts until a time, nil if that is
@@ -69,9 +71,14 @@ func (t *teller) faultOf(s *state, until time.Time) *fault {
 				continue // it has recovered
 			}
 			worst = f
+			worst.container = c.Name
 		}
 	}
 	if worst != nil {
+		if limit := memoryLimit(pod, worst.container); worst.reason == "OOMKilled" && limit != "" {
+			worst.detail += ", memory limit " + limit
+			worst.cause.Text += ", spec.containers[" + worst.container + "].resources.limits.memory: " + limit
+		}
 		return worst
 	}
 	for _, c := range pod.Status.Conditions {
@@ -80,6 +87,16 @@ func (t *teller) faultOf(s *state, until time.Time) *fault {
 		}
 	}
 	return nil
+}
+
+// memoryLimit returns the memory limit of a container, "" if it has none.
+func memoryLimit(pod *corev1.Pod, container string) string {
+	for _, c := range slices.Concat(pod.Spec.Containers, pod.Spec.InitContainers) {
+		if limit, ok := c.Resources.Limits[corev1.ResourceMemory]; ok && c.Name == container {
+			return limit.String()
+		}
+	}
+	return ""
 }
 
 // containerFault returns what is wrong with a container.

@@ -23,11 +23,11 @@ func (t *teller) jobs() {
 			ep.Kind, ep.Severity, ep.From, ep.To = api.EpisodeJob, end.severity, from, span.from
 			ep.Title = fmt.Sprintf("Job %s %s", job.key.Name(), end.verb)
 			if end.severity == api.EpisodeFailed {
-				ep.Causes = addCause(nil, span.cause(job))
-				ep.Title += ": " + clip(span.condition.says(), maxDetail)
+				ep.said = addCause(nil, span.cause(job))
+				ep.Title += ": " + brief(span.condition.says())
 				for _, f := range t.failures {
 					if c := f.pod.controller(); c != nil && string(c.UID) == job.uid {
-						ep.Causes = addCause(ep.Causes, f.fault.cause)
+						ep.said = addCause(ep.said, f.fault.cause)
 					}
 				}
 			}

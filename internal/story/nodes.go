@@ -60,8 +60,8 @@ func (t *teller) tellNode(node *thing, span conditionSpan, state, severity strin
 	ep := &episode{rank: rankNode}
 	ep.Kind, ep.Severity, ep.From, ep.To, ep.Ongoing = api.EpisodeNode, severity, span.from, span.to, span.open
 	ep.claims = span.claims
-	ep.Causes = addCause(nil, span.cause(node))
-	title := fmt.Sprintf("Node %s %s (%s)", node.key.Name(), state, clip(span.condition.says(), maxDetail))
+	ep.said = addCause(nil, span.cause(node))
+	title := fmt.Sprintf("Node %s %s (%s)", node.key.Name(), state, brief(span.condition.says()))
 	reasons := []string{"DeletionByTaintManager", "DeletionByPodGC"}
 	if state != "NotReady" {
 		reasons = []string{"TerminationByKubelet"}
@@ -73,7 +73,7 @@ func (t *teller) tellNode(node *thing, span conditionSpan, state, severity strin
 		if c, s := t.disruption(pod); s != nil && slices.Contains(reasons, c.Reason) && within(s.at, ep.From, ep.To.Add(maxTrail)) {
 			gone++
 			ep.claims = append(ep.claims, claim(s)...)
-			ep.Causes = addCause(ep.Causes, disruptionCause(pod, c))
+			ep.said = addCause(ep.said, disruptionCause(pod, c))
 		}
 		for i, s := range pod.states {
 			if i > 0 && isReady(pod.states[i-1]) && !isReady(s) && !s.terminating() && within(s.at, ep.From, ep.To) {
@@ -84,7 +84,7 @@ func (t *teller) tellNode(node *thing, span conditionSpan, state, severity strin
 			if ev.Reason == "NodeNotReady" || ev.Reason == "TaintManagerEviction" || ev.Reason == "Evicted" {
 				ep.claims = append(ep.claims, ev.entry)
 				if ev.Reason != "NodeNotReady" {
-					ep.Causes = addCause(ep.Causes, ev.cause())
+					ep.said = addCause(ep.said, ev.cause())
 				}
 			}
 		}
@@ -93,8 +93,8 @@ func (t *teller) tellNode(node *thing, span conditionSpan, state, severity strin
 		title += fmt.Sprintf("; %s of the story ran on it", plural(len(on), "Pod"))
 		if gone > 0 {
 			title += fmt.Sprintf(", %d deleted", gone)
-			if len(ep.Causes) > 1 {
-				title += " (" + clip(ep.Causes[1].Text, maxDetail) + ")"
+			if len(ep.said) > 1 {
+				title += " (" + brief(ep.said[1].Text) + ")"
 			}
 		}
 	}
@@ -162,14 +162,14 @@ func (t *teller) cordons(node *thing) {
 			if c, d := t.disruption(pod); d != nil && c.Reason == "EvictionByEvictionAPI" && within(d.at, ep.From, ep.To) {
 				evicted = append(evicted, pod.key.Name())
 				ep.claims = append(ep.claims, claim(d)...)
-				ep.Causes = addCause(ep.Causes, disruptionCause(pod, c))
+				ep.said = addCause(ep.said, disruptionCause(pod, c))
 				ep.workloads = append(ep.workloads, t.workload(pod))
 			}
 		}
 		title := fmt.Sprintf("Node %s cordoned%s", node.key.Name(), s.entry.by())
 		if len(evicted) > 0 {
 			ep.Severity = api.EpisodeWarning
-			title = fmt.Sprintf("Node %s drained: cordoned%s, %s evicted (%s)", node.key.Name(), s.entry.by(), plural(len(evicted), "Pod"), ep.Causes[0].Text)
+			title = fmt.Sprintf("Node %s drained: cordoned%s, %s evicted (%s)", node.key.Name(), s.entry.by(), plural(len(evicted), "Pod"), ep.said[0].Text)
 		}
 		if end != nil {
 			title += ", uncordoned" + end.entry.by() + " after " + lasted(ep.To.Sub(ep.From))
@@ -180,7 +180,7 @@ func (t *teller) cordons(node *thing) {
 		for _, pdb := range t.ofKind("PodDisruptionBudget") {
 			for _, span := range t.spansOf(pdb, "DisruptionAllowed", "False") {
 				if len(evicted) > 0 && span.from.Before(ep.To) && ep.From.Before(span.to) {
-					ep.Causes = addCause(ep.Causes, span.cause(pdb))
+					ep.said = addCause(ep.said, span.cause(pdb))
 					ep.claims = append(ep.claims, span.claims...)
 				}
 			}

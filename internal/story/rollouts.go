@@ -165,7 +165,9 @@ func (t *teller) failuresOf(r *rollout) (all []*failure) {
 	if !r.done.IsZero() && r.done.Add(maxSettle).Before(limit) {
 		limit = r.done.Add(maxSettle)
 	}
-	for _, f := range t.failures {
+	ordered := slices.Clone(t.failures)
+	slices.SortStableFunc(ordered, func(a, b *failure) int { return a.from.Compare(b.from) })
+	for _, f := range ordered {
 		c := f.pod.controller()
 		if f.told || c == nil || f.from.After(limit) || f.from.Before(r.from) || f.fault.weight < 2 {
 			continue
@@ -178,6 +180,9 @@ func (t *teller) failuresOf(r *rollout) (all []*failure) {
 			continue
 		}
 		all = append(all, f)
+		if next := f.to.Add(maxApart); next.After(limit) && !passingFault(f) { // it fails again and again
+			limit = next
+		}
 	}
 	return all
 }
@@ -213,7 +218,7 @@ func (t *teller) tellRollout(r, before *rollout) {
 	case len(bad) > 0:
 		ep.Severity = api.EpisodeFailed
 		title += " failed: " + summary(bad)
-		ep.Causes = causes(bad)
+		ep.said = causes(bad)
 		recovered := !r.done.IsZero() && !slices.ContainsFunc(bad, func(f *failure) bool { return !f.ended || f.to.After(r.to) })
 		switch {
 		case over:
@@ -249,8 +254,9 @@ func (t *teller) tellRollout(r, before *rollout) {
 	}
 	if stuck != "" {
 		for _, c := range blocked {
-			ep.Causes = addCause(ep.Causes, c)
+			ep.said = addCause(ep.said, c.Cause)
 		}
+		reasons = slices.DeleteFunc(reasons, func(r string) bool { return strings.HasPrefix(r, "ProgressDeadlineExceeded") })
 		if len(bad) > 0 && len(reasons) > 0 {
 			title += "; " + strings.Join(reasons, "; ")
 		}
@@ -259,9 +265,13 @@ func (t *teller) tellRollout(r, before *rollout) {
 		}
 	}
 	if len(bad) > 0 {
-		if changed := t.changedBefore(ep, &group{all: bad, from: bad[0].from, to: r.to}); changed != "" {
-			title += "; " + changed
+		ep.note = t.changes(&group{all: bad, from: r.from, to: r.to})
+	} else if stuck != "" {
+		end := r.to
+		if !r.done.IsZero() {
+			end = r.done
 		}
+		ep.note = t.quotaChanges(strings.Join(reasons, " "), r.from, end)
 	}
 	ep.Title = title
 	// The end of the rollout before.
@@ -269,6 +279,9 @@ func (t *teller) tellRollout(r, before *rollout) {
 		prev := before.ep
 		failedBefore := prev.Severity == api.EpisodeFailed && (prev.Ongoing || !prev.To.Before(r.from))
 		verb := "replaced by the next rollout"
+		if r.revision != "" {
+			verb = "replaced by revision " + r.revision
+		}
 		if r.back == before {
 			verb = "rolled back"
 			if what := imagesOf(before.after, r.after); what != "" {
@@ -337,13 +350,24 @@ func (t *teller) describe(r *rollout) string {
 		} else if restartedAt(r.before) != restartedAt(r.after) {
 			what = "restart of " + th.key.Name()
 		} else if r.entry != nil && len(r.entry.What) > 0 {
-			what += " (" + clip(strings.Join(r.entry.What, "; "), maxDetail) + ")"
+			what += " (" + brief(strings.Join(shortened(r.entry.What), "; ")) + ")"
 		}
 	}
 	if r.revision != "" {
 		what += " (revision " + r.revision + ")"
 	}
 	return what + r.entry.by()
+}
+
+// shortened leaves out long values: hashes say nothing to people.
+func shortened(phrases []string) (out []string) {
+	for _, phrase := range phrases {
+		if name, _, ok := strings.Cut(phrase, " "); ok && len(phrase) > 80 && strings.Contains(phrase, " → ") {
+			phrase = name + " changed"
+		}
+		out = append(out, phrase)
+	}
+	return out
 }
 
 func restartedAt(template *corev1.PodTemplateSpec) string {
@@ -373,14 +397,14 @@ func imagesOf(before, after *corev1.PodTemplateSpec) string {
 
 // stuck says why a rollout could not go on, as far as conditions of the workload or its
 // ReplicaSets say so; "" if they do not.
-func (t *teller) stuck(r *rollout) (all []api.Cause, text string, reasons []string) {
+func (t *teller) stuck(r *rollout) (all []said, text string, reasons []string) {
 	look := func(th *thing, s *state, typ, bad string) {
 		if c, ok := s.condition(typ); ok && c.Status == bad {
 			if c.Type == "Progressing" && c.Reason != "ProgressDeadlineExceeded" {
 				return
 			}
 			all = addCause(all, api.Cause{Kind: th.kind, Namespace: th.key.Namespace(), Name: th.key.Name(), Field: "status.conditions[" + typ + "]", Text: c.says()})
-			reasons = appendOnce(reasons, clip(because(c.Reason, unnamed(c.Message)), maxDetail))
+			reasons = appendOnce(reasons, brief(because(c.Reason, unnamed(c.Message))))
 		}
 	}
 	for _, s := range r.workload.states[r.begin:r.end] {

@@ -106,7 +106,7 @@ func (t *teller) tellScaling(th *thing, steps []step) {
 		ep.claims = append(ep.claims, claim(s.state)...)
 		if s.event != nil {
 			ep.claims = append(ep.claims, s.event.entry)
-			ep.Causes = addCause(ep.Causes, s.event.cause())
+			ep.said = addCause(ep.said, s.event.cause())
 			reasons = appendOnce(reasons, s.reason)
 			by = appendOnce(by, "HorizontalPodAutoscaler "+s.event.about().Name)
 		} else if s.state.entry != nil {
@@ -127,7 +127,7 @@ func (t *teller) tellScaling(th *thing, steps []step) {
 		title += " by " + list(by, 3)
 	}
 	if len(reasons) > 0 {
-		title += ": " + clip(list(reasons, 2), maxDetail)
+		title += ": " + brief(list(reasons, 2))
 	}
 	if turns >= manyTurns {
 		ep.Severity = api.EpisodeWarning
@@ -151,11 +151,11 @@ func (t *teller) tellScaling(th *thing, steps []step) {
 		}
 	}
 	of := t.autoscalersOf(th)
+	var changed []string
 	for _, hpa := range of {
-		if text := changedAt(hpa, first.state.at, ""); text != "" {
-			title += "; " + text
-		}
+		changed = append(changed, changesOf(hpa, first.state.at, first.state.at, "")...)
 	}
+	ep.note = list(changed, 2)
 	ep.Title = title
 	ep.covers = func(e *entry) bool { return slices.Contains(of, e.thing) }
 	t.add(ep)
@@ -185,8 +185,8 @@ func (t *teller) autoscalers() {
 				if !span.open {
 					verb = "could not scale for " + lasted(span.to.Sub(span.from))
 				}
-				ep.Title = fmt.Sprintf("HorizontalPodAutoscaler %s %s: %s", hpa.key.Name(), verb, clip(span.condition.says(), maxDetail))
-				ep.Causes = addCause(nil, span.cause(hpa))
+				ep.Title = fmt.Sprintf("HorizontalPodAutoscaler %s %s: %s", hpa.key.Name(), verb, brief(span.condition.says()))
+				ep.said = addCause(nil, span.cause(hpa))
 				ep.covers = func(e *entry) bool { return e.thing == hpa }
 				t.add(ep)
 			}

@@ -37,6 +37,22 @@ func clip(s string, n int) string {
 	return s[:n] + "…"
 }
 
+// brief shortens a message for a title. The end of an error is as important as its begin.
+func brief(s string) string {
+	s = strings.TrimRight(s, ". ")
+	if len(s) <= maxDetail {
+		return s
+	}
+	i, j := maxDetail/3, len(s)-2*maxDetail/3
+	for i > 0 && !utf8.RuneStart(s[i]) {
+		i--
+	}
+	for j < len(s) && !utf8.RuneStart(s[j]) {
+		j++
+	}
+	return s[:i] + "…" + s[j:]
+}
+
 // lasted formats a duration in seconds.
 func lasted(d time.Duration) string {
 	if d < time.Second {
