@@ -58,6 +58,11 @@ func (c *call) story() (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	release, _, err := c.Past.AcquireList(c.r.Context(), 0)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
 	w := &storyWriter{call: c, namespace: t.Namespace, from: c.timeOf(t.Resource, since), to: to, found: map[string]*related{}, left: map[string]int{}}
 	w.since, w.until = kube.Moment{At: w.from, Ago: since.Ago}, kube.Moment{At: to, Ago: until.Ago}
 	if !w.from.Before(w.to) {

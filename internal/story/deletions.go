@@ -33,11 +33,11 @@ func (t *teller) deletions() {
 }
 
 func (t *teller) tellDeleted(th *thing, from time.Time, claims []*entry) *episode {
-	ep := &episode{rank: rankDeletion}
+	ep := &episode{rank: rankDeleted}
 	ep.Kind, ep.Severity, ep.From, ep.To = api.EpisodeDeletion, api.EpisodeInfo, from, th.gone
 	ep.Title = fmt.Sprintf("%s %s deleted", th.kind, th.key.Name())
-	ep.claims = claims
-	if th.kind != "Pod" {
+	if th.kind != "Pod" { // that of a Pod is rather a part of another episode
+		ep.claims = claims
 		ep.workloads = []name{t.workload(th)}
 	}
 	ep.covers = func(e *entry) bool { return e.thing == th }

@@ -24,6 +24,7 @@ const (
 	rankJob
 	rankAutoscaler
 	rankScaling
+	rankDeleted
 	rankConfig
 	rankOther
 )
@@ -77,7 +78,8 @@ func (t *teller) assemble() []api.Episode {
 	for _, trail := range []time.Duration{0, maxTrail} {
 		for _, e := range t.entries {
 			for _, ep := range byRank {
-				if e.episode == nil && ep.covers != nil && within(e, ep, trail) && ep.covers(e) {
+				last := ep.rank == rankDeleted && trail == 0 // others' consequences come first
+				if e.episode == nil && ep.covers != nil && !last && within(e, ep, trail) && ep.covers(e) {
 					give(e, ep)
 				}
 			}
@@ -95,6 +97,7 @@ func (t *teller) assemble() []api.Episode {
 	slices.SortStableFunc(all, func(a, b *episode) int {
 		return cmp.Or(a.From.Compare(b.From), cmp.Compare(a.rank, b.rank), cmp.Compare(a.number, b.number))
 	})
+	t.all = all
 	out := make([]api.Episode, 0, len(all))
 	own := make([]bool, 0, len(all))
 	for _, ep := range all {
@@ -102,6 +105,9 @@ func (t *teller) assemble() []api.Episode {
 		own = append(own, ep.own)
 		slices.SortFunc(ep.entries, func(a, b *entry) int { return cmp.Compare(a.order, b.order) })
 		ep.From, ep.To = ep.From.UTC(), ep.To.UTC()
+		if ep.To.Before(ep.From) {
+			ep.To = ep.From
+		}
 		for _, c := range ep.said {
 			ep.Causes = append(ep.Causes, c.Cause)
 		}

@@ -52,6 +52,7 @@ type teller struct {
 	comparer change.Comparer
 
 	failures []*failure
+	all      []*episode // in order, after assemble
 }
 
 // rules find episodes. Their order does not matter but for failures, which rollouts read.
@@ -71,17 +72,31 @@ var rules = []func(*teller){
 
 // Tell writes a story.
 func Tell(in Input) api.Story {
-	t := &teller{Input: in, byUID: map[string]*thing{}}
+	t := newTeller(in)
 	out := api.Story{
 		Resource: in.Resource.GroupResource(), Namespace: in.Key.Namespace(), Name: in.Key.Name(),
 		From: in.From.UTC(), To: in.To.UTC(), Episodes: []api.Episode{}, Objects: len(in.Objects),
 	}
+	for i := range in.Objects {
+		out.Versions += len(in.Objects[i].Versions)
+	}
+	for _, th := range t.things {
+		if th.resource == in.Resource && th.key == in.Key {
+			out.Kind = th.kind
+		}
+	}
+	out.Episodes = append(out.Episodes, t.assemble()...)
+	return out
+}
+
+// newTeller reads the objects and applies the rules.
+func newTeller(in Input) *teller {
+	t := &teller{Input: in, byUID: map[string]*thing{}}
 	objects := slices.Clone(in.Objects)
 	slices.SortStableFunc(objects, func(a, b Object) int {
 		return cmp.Or(cmp.Compare(a.Resource.String(), b.Resource.String()), cmp.Compare(a.Key, b.Key))
 	})
 	for i := range objects {
-		out.Versions += len(objects[i].Versions)
 		t.read(&objects[i])
 	}
 	slices.SortStableFunc(t.entries, (*entry).compare)
@@ -91,13 +106,7 @@ func Tell(in Input) api.Story {
 	for _, rule := range rules {
 		rule(t)
 	}
-	for _, th := range t.things {
-		if th.resource == in.Resource && th.key == in.Key {
-			out.Kind = th.kind
-		}
-	}
-	out.Episodes = append(out.Episodes, t.assemble()...)
-	return out
+	return t
 }
 
 // add adds an episode that a rule has found.

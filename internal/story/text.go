@@ -56,7 +56,7 @@ func brief(s string) string {
 // lasted formats a duration in seconds.
 func lasted(d time.Duration) string {
 	if d < time.Second {
-		return "less than 1 s"
+		return "less than 1s"
 	}
 	text := d.Round(time.Second).String()
 	for _, zero := range []string{"m0s", "h0m"} {

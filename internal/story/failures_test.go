@@ -1,0 +1,239 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package story_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/watchkeeper/watchkeeper/internal/api"
+)
+
+// alone returns a Pod without a controller.
+func alone(name, spec, status string) string {
+	return fmt.Sprintf(`{kind: Pod, metadata: {name: %s}, spec: {nodeName: n1, containers: [{name: web, image: x%s}]}, status: {%s}}`, name, spec, status)
+}
+
+const (
+	ready       = `phase: Running, conditions: [{type: Ready, status: "True"}], containerStatuses: [{name: web, ready: true, state: {running: {startedAt: "2026-01-02T14:00:00Z"}}}]`
+	notReady    = `phase: Running, conditions: [{type: Ready, status: "False", reason: ContainersNotReady, message: "containers with unready status: [web]"}], containerStatuses: [{name: web, state: {running: {startedAt: "2026-01-02T14:00:00Z"}}}]`
+	oomKilled   = `phase: Running, containerStatuses: [{name: web, restartCount: 1, state: {terminated: {exitCode: 137, reason: OOMKilled, finishedAt: "2026-01-02T14:00:10Z"}}}]`
+	again       = `phase: Running, conditions: [{type: Ready, status: "True"}], containerStatuses: [{name: web, ready: true, restartCount: 1, state: {running: {startedAt: "2026-01-02T14:00:12Z"}}, lastState: {terminated: {exitCode: 137, reason: OOMKilled, finishedAt: "2026-01-02T14:00:10Z"}}}]`
+	evicted     = `phase: Failed, reason: Evicted, message: "The node was low on resource: memory. "`
+	noNode      = `phase: Pending, conditions: [{type: PodScheduled, status: "False", reason: Unschedulable, message: "0/3 nodes are available: 3 Insufficient cpu."}]`
+	disruption  = `phase: Running, conditions: [{type: DisruptionTarget, status: "True", reason: %s, message: "%s"}]`
+	badImage    = `phase: Pending, containerStatuses: [{name: web, state: {waiting: {reason: ErrImagePull, message: "manifest unknown"}}}]`
+	badConfig   = `phase: Pending, containerStatuses: [{name: web, state: {waiting: {reason: CreateContainerConfigError, message: "configmap \"settings\" not found"}}}]`
+	usesConfig  = `, envFrom: [{configMapRef: {name: settings}}, {secretRef: {name: keys}}]`
+	memoryLimit = `, resources: {limits: {memory: 64Mi}}`
+)
+
+// TestFailures: a Pod that fails without a rollout is an episode with the reason that its
+// status has.
+func TestFailures(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		states []string // ten seconds apart
+		event  []string // type, reason, message, at 11 s
+		want   string
+	}{
+		{"out of memory", []string{oomKilled, again}, nil, "10-20 failed: Pod web: OOMKilled (exit 137, memory limit 64Mi), 1 restart, recovered after 10s"},
+		{"crash", []string{crashed, backOff}, nil, "10- failed: Pod web: CrashLoopBackOff (exit 1: no database), 1 restart, not over"},
+		{"image", []string{badImage, ready}, nil, "10-20 failed: Pod web: ErrImagePull (manifest unknown), recovered after 10s"},
+		{"configuration", []string{badConfig}, nil, `10- failed: Pod web: CreateContainerConfigError (configmap "settings" not found), not over`},
+		{"kubelet", []string{evicted}, nil, "10- failed: Pod web: Evicted (The node was low on resource: memory), not over"},
+		{"no node, for long", []string{noNode, noNode, noNode, noNode, noNode}, nil, "10- failed: Pod web: Unschedulable (0/3 nodes are available: 3 Insufficient cpu), not over"},
+		{"no node, for a moment", []string{noNode, ready}, nil, "10-20 warning: Pod web: Unschedulable (0/3 nodes are available: 3 Insufficient cpu), scheduled after 10s"},
+		{"not ready", []string{notReady, ready}, nil, "10-20 warning: Pod web: not ready (ContainersNotReady: containers with unready status: [web]), recovered after 10s"},
+		{"readiness probe", []string{notReady, ready}, []string{"Warning", "Unhealthy", "Readiness probe failed: HTTP probe failed with statuscode: 503"},
+			"10-20 failed: Pod web: not ready (Readiness probe failed: HTTP probe failed with statuscode: 503), recovered after 10s"},
+		{"volume", []string{"phase: Pending, containerStatuses: [{name: web, state: {waiting: {reason: ContainerCreating}}}]", ready}, []string{"Warning", "FailedMount", "configmap not found"},
+			"10-20 failed: Pod web: FailedMount (configmap not found), recovered after 10s"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			l := newLog(t)
+			l.initial(alone("web", memoryLimit, ready))
+			for i, s := range test.states {
+				l.put(float64(10+10*i), alone("web", memoryLimit, s))
+			}
+			if e := test.event; e != nil {
+				l.event(11, "web.1", e[0], e[1], e[2], "Pod", "web")
+			}
+			s := l.tell("Pod/web", 60)
+			if got := lines(s); len(got) == 0 || got[0] != test.want {
+				t.Errorf("%q, want %q", got, test.want)
+			}
+			if m := main(s); len(m.Causes) == 0 || m.Causes[0].Name != "web" {
+				t.Errorf("causes %+v", m.Causes)
+			}
+		})
+	}
+}
+
+// TestLivenessProbe: of a container that the kubelet ended, the Events say why.
+func TestLivenessProbe(t *testing.T) {
+	l := newLog(t)
+	l.initial(alone("web", "", ready))
+	l.event(5, "web.1", "Warning", "Unhealthy", "Liveness probe failed: connection refused", "Pod", "web")
+	l.event(6, "web.2", "Normal", "Killing", "Container web failed liveness probe, will be restarted", "Pod", "web")
+	l.put(10, alone("web", "", `phase: Running, containerStatuses: [{name: web, restartCount: 1, state: {terminated: {exitCode: 143, reason: Error, finishedAt: "2026-01-02T14:00:10Z"}}}]`))
+	s := l.want("Pod/web", 30, "10- failed: Pod web: failed liveness probe (Liveness probe failed: connection refused; exit 143), 1 restart, not over")
+	if c := main(s).Causes; len(c) != 3 || c[1].Field != "Event" {
+		t.Errorf("%+v", c)
+	}
+}
+
+// TestConfig: changes of what a failed Pod uses are named with it, without values.
+func TestConfig(t *testing.T) {
+	l := newLog(t)
+	config := func(kind, data, manager, second string) string {
+		return fmt.Sprintf(`{kind: %s, metadata: {name: %s, managedFields: [{manager: %s, operation: Update, time: "%s", fieldsV1: {"f:data": {"f:url": {}}}}]}, data: {%s}}`,
+			kind, map[string]string{"ConfigMap": "settings", "Secret": "keys"}[kind], manager, second, data)
+	}
+	l.initial(alone("web", usesConfig, ready))
+	l.initial(config("ConfigMap", "url: very-old-value", "a", "1"))
+	l.initial(config("Secret", "url: c2VjcmV0LW9sZA==", "a", "1"))
+	l.put(10, config("ConfigMap", "url: very-new-value", "kubectl-edit", "2"))
+	l.put(20, config("Secret", "url: c2VjcmV0LW5ldw==", "vault", "2"))
+	l.put(40, alone("web", usesConfig, backOff))
+	l.put(70, config("ConfigMap", "url: very-old-value", "kubectl-edit", "3"))
+	s := l.want("Pod/web", 90,
+		"10-10 info: ConfigMap settings: key url changed by kubectl-edit",
+		"20-20 info: Secret keys: key url changed by vault",
+		"40- failed: Pod web: CrashLoopBackOff (exit 1: no database), 1 restart, not over; 30s before it, ConfigMap settings, which these Pods use, was changed (key url changed) by kubectl-edit, "+
+			"30s after its begin, ConfigMap settings was changed (key url changed) by kubectl-edit, 20s before it, Secret keys, which these Pods use, was changed (key url changed) by vault",
+		"70-70 info: ConfigMap settings: key url changed by kubectl-edit")
+	if text := fmt.Sprint(s); strings.Contains(text, "c2Vjc") || strings.Contains(text, "very-") {
+		t.Errorf("values in %s", text)
+	}
+}
+
+func node(ready, reason, message, more string) string {
+	return fmt.Sprintf(`{kind: Node, metadata: {name: n1, managedFields: [{manager: kubectl-cordon, operation: Update, time: "1", fieldsV1: {"f:spec": {"f:unschedulable": {}}}}]}, spec: {%s}, status: {conditions: [{type: Ready, status: %q, reason: %q, message: %q}]}}`, more, ready, reason, message)
+}
+
+// TestNodeLost: a Node that is lost, and its Pods, are one episode.
+func TestNodeLost(t *testing.T) {
+	l := newLog(t)
+	l.initial(node("True", "KubeletReady", "", ""))
+	l.initial(pod("web-a-1", "web-a", "", "", running))
+	l.put(10, node("Unknown", "NodeStatusUnknown", "Kubelet stopped posting node status.", ""))
+	l.put(11, pod("web-a-1", "web-a", "", "", strings.Replace(running, `"True"`, `"False"`, 1)))
+	l.event(11, "web-a-1.1", "Warning", "NodeNotReady", "Node is not ready", "Pod", "web-a-1")
+	l.put(40, pod("web-a-1", "web-a", "", "", fmt.Sprintf(disruption, "DeletionByTaintManager", "Taint manager: deleting due to NoExecute taint")))
+	l.put(41, pod("web-a-1", "web-a", `, deletionTimestamp: "2026-01-02T14:01:11Z"`, "", running))
+	const lost = "failed: Node n1 NotReady (NodeStatusUnknown: Kubelet stopped posting node status); 1 Pod of the story ran on it, 1 deleted (DeletionByTaintManager: Taint manager: deleting due to NoExecute taint)"
+	l.want("Node/n1", 60, "10- "+lost+", not over")
+	l.want("Node/n1", 180, "10- "+lost+", not over", "41- failed: Pod web-a-1 terminates, 1m49s longer than its grace period, not over")
+	l.put(70, node("True", "KubeletReady", "", ""))
+	l.remove(71, "Pod/web-a-1")
+	l.want("Pod/web-a-1", 180, "10-70 "+lost+", over after 1m")
+}
+
+func TestDrain(t *testing.T) {
+	l := newLog(t)
+	l.initial(node("True", "", "", ""))
+	l.initial(pod("web-a-1", "web-a", "", "", running))
+	l.initial(`{kind: PodDisruptionBudget, metadata: {name: web}, status: {conditions: [{type: DisruptionAllowed, status: "True", reason: SufficientPods}]}}`)
+	l.put(10, node("True", "", "", "unschedulable: true"))
+	l.put(12, `{kind: PodDisruptionBudget, metadata: {name: web}, status: {conditions: [{type: DisruptionAllowed, status: "False", reason: InsufficientPods}]}}`)
+	l.want("Node/n1", 15, "10- info: Node n1 cordoned by kubectl-cordon", "12-12 info: PodDisruptionBudget web: DisruptionAllowed → not DisruptionAllowed (InsufficientPods)")
+	l.put(20, pod("web-a-1", "web-a", "", "", fmt.Sprintf(disruption, "EvictionByEvictionAPI", "Eviction API: evicting")))
+	l.remove(25, "Pod/web-a-1")
+	l.put(50, node("True", "", "", ""))
+	s := l.want("Node/n1", 60, "10-50 warning: Node n1 drained: cordoned by kubectl-cordon, 1 Pod evicted (EvictionByEvictionAPI: Eviction API: evicting), uncordoned by kubectl-cordon after 40s")
+	if c := main(s).Causes; len(c) != 2 || c[1].Kind != "PodDisruptionBudget" || c[1].Text != "InsufficientPods" {
+		t.Errorf("%+v", c)
+	}
+}
+
+// TestPreemption: the Event has the UID of the Pod that is preferred, the story its name.
+func TestPreemption(t *testing.T) {
+	l := newLog(t)
+	l.initial(pod("web-a-1", "web-a", "", "", running))
+	l.put(9, alone("search-1", "", noNode))
+	l.put(10, pod("web-a-1", "web-a", "", "", fmt.Sprintf(disruption, "PreemptionByScheduler", "default-scheduler: preempting to accommodate a higher priority pod")))
+	l.event(10.5, "web-a-1.1", "Normal", "Preempted", "Preempted by pod uid-Pod-search-1 on node n1", "Pod", "web-a-1")
+	l.remove(12, "Pod/web-a-1")
+	l.put(13, alone("search-1", "", running))
+	s := l.want("Pod/web-a-1", 60,
+		"9-13 warning: Pod search-1: Unschedulable (0/3 nodes are available: 3 Insufficient cpu), scheduled after 4s",
+		"10-12 failed: ReplicaSet web-a: 1 Pod preempted by the scheduler: default-scheduler: preempting to accommodate a higher priority pod (Preempted by pod shop/search-1 on node n1)")
+	if m := main(s); m.Kind != api.EpisodeDisruption {
+		t.Errorf("the main episode is %q", m.Title)
+	}
+}
+
+// TestQuota: Pods that a quota refuses.
+func TestQuota(t *testing.T) {
+	l := newLog(t)
+	quota := func(pods, used int) string {
+		return fmt.Sprintf(`{kind: ResourceQuota, metadata: {name: small}, spec: {hard: {pods: "%d"}}, status: {used: {pods: "%d"}}}`, pods, used)
+	}
+	const refused = `pods \"web-a-x%d\" is forbidden: exceeded quota: small, requested: pods=1, used: pods=2, limited: pods=2`
+	l.initial(quota(2, 1))
+	l.initial(deployment(1, 1, "r/web:1.0", "kubectl-create", "1", done(1, 1)))
+	l.initial(replicaSet("a", "r/web:1.0", "replicas: 1"))
+	l.put(10, deployment(2, 3, "r/web:1.0", "kubectl-scale", "1", done(1, 1)))
+	l.put(11, quota(2, 2))
+	for i := range 3 {
+		l.event(11+float64(i), fmt.Sprintf("web-a.%d", i), "Warning", "FailedCreate", fmt.Sprintf(strings.ReplaceAll(refused, `\`, ""), i), "ReplicaSet", "web-a")
+	}
+	l.put(12, replicaSet("a", "r/web:1.0", fmt.Sprintf(`replicas: 2, conditions: [{type: ReplicaFailure, status: "True", reason: FailedCreate, message: "%s"}]`, fmt.Sprintf(refused, 0))))
+	s := l.tell("Deployment/web", 60)
+	const why = "exceeded quota: small, requested: pods=1, used: pods=2, limited: pods=2"
+	if m := main(s); m.Kind != api.EpisodeCreation || m.Title != "Deployment web: Pods cannot be created: "+why || len(m.Causes) != 2 || m.Causes[1].Field != "Event" {
+		t.Errorf("%+v", m)
+	}
+	for _, e := range main(s).Entries {
+		if e.Type == api.EventType && (e.Count != 3 || len(e.What) != 2) {
+			t.Errorf("Events are not folded: %+v", e)
+		}
+	}
+	l.put(40, quota(9, 2))
+	l.put(41, replicaSet("a", "r/web:1.0", "replicas: 3"))
+	s = l.tell("Deployment/web", 60)
+	if m := main(s); m.Title != "Deployment web: Pods could not be created: "+why+", over after 29s; 28s after its begin, ResourceQuota small was changed (hard.pods 2 → 9)" {
+		t.Errorf("%+v", m)
+	}
+}
+
+func TestFinalizers(t *testing.T) {
+	l := newLog(t)
+	l.initial(`{kind: Namespace, metadata: {name: old}, status: {phase: Active}}`)
+	l.put(10, `{kind: Namespace, metadata: {name: old, deletionTimestamp: "2026-01-02T14:00:10Z", finalizers: [example.com/hold]}, status: {phase: Terminating}}`)
+	l.put(15, `{kind: Namespace, metadata: {name: old, deletionTimestamp: "2026-01-02T14:00:10Z", finalizers: [example.com/hold]}, status: {phase: Terminating, conditions: [{type: NamespaceFinalizersRemaining, status: "True", reason: SomeFinalizersRemain, message: "in 1 resource instances"}]}}`)
+	const because = "SomeFinalizersRemain: in 1 resource instances"
+	l.want("Namespace/old", 60, "10- failed: deletion of Namespace old is blocked by its finalizers (example.com/hold); "+because+", not over")
+	l.put(90, `{kind: Namespace, metadata: {name: old, deletionTimestamp: "2026-01-02T14:00:10Z", managedFields: [{manager: kubectl-patch, operation: Update, time: "1"}]}, status: {phase: Terminating}}`)
+	l.remove(91, "Namespace/old")
+	l.want("Namespace/old", 120, "10-91 failed: deletion of Namespace old was blocked by its finalizers (example.com/hold) for 1m21s; "+because+", until finalizer example.com/hold removed by kubectl-patch")
+}
+
+func TestJobs(t *testing.T) {
+	l := newLog(t)
+	l.put(1, `{kind: Job, metadata: {name: load}}`)
+	l.put(30, `{kind: Job, metadata: {name: load}, status: {conditions: [{type: Failed, status: "True", reason: BackoffLimitExceeded, message: "Job has reached the specified backoff limit"}]}}`)
+	l.want("Job/load", 60, "1-30 failed: Job load failed: BackoffLimitExceeded: Job has reached the specified backoff limit after 29s")
+}
+
+// TestStatefulSet: its Pods have no ReplicaSet; a Pod that is created again has another UID.
+func TestStatefulSet(t *testing.T) {
+	l := newLog(t)
+	set := func(generation int, image, status string) string {
+		return fmt.Sprintf(`{kind: StatefulSet, metadata: {name: db, generation: %d}, spec: {replicas: 1, template: {spec: {containers: [{name: web, image: %q}]}}}, status: {%s}}`, generation, image, status)
+	}
+	db := func(uid, status string) string {
+		return fmt.Sprintf(`{kind: Pod, metadata: {name: db-0, uid: %s, ownerReferences: [{apiVersion: apps/v1, kind: StatefulSet, name: db, uid: uid-StatefulSet-db, controller: true}]}, spec: {nodeName: n1}, status: {%s}}`, uid, status)
+	}
+	l.initial(set(1, "db:1", "observedGeneration: 1, replicas: 1, updatedReplicas: 1, readyReplicas: 1"))
+	l.initial(db("first", running))
+	l.put(10, set(2, "db:2", "observedGeneration: 1, replicas: 1, updatedReplicas: 1, readyReplicas: 1"))
+	l.remove(11, "Pod/db-0")
+	l.put(12, db("second", "phase: Pending"))
+	l.put(13, set(2, "db:2", "observedGeneration: 2, replicas: 1, updatedReplicas: 1, readyReplicas: 0"))
+	l.put(15, db("second", backOff))
+	l.want("StatefulSet/db", 60, "10- failed: rollout of db to 2 failed: 1 Pod CrashLoopBackOff (exit 1: no database), not over")
+}

@@ -1,0 +1,333 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package story_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/yaml"
+
+	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/informer/scan"
+	"github.com/watchkeeper/watchkeeper/internal/api"
+	"github.com/watchkeeper/watchkeeper/internal/story"
+)
+
+var start = time.Date(2026, 1, 2, 14, 0, 0, 0, time.UTC)
+
+// resources has the resource of a kind.
+var resources = map[string]kube.Resource{
+	"Pod": {Version: "v1", Name: "pods"}, "Node": {Version: "v1", Name: "nodes"}, "Event": {Version: "v1", Name: "events"},
+	"ConfigMap": {Version: "v1", Name: "configmaps"}, "Secret": {Version: "v1", Name: "secrets"}, "Namespace": {Version: "v1", Name: "namespaces"},
+	"ResourceQuota": {Version: "v1", Name: "resourcequotas"},
+	"Deployment":    {Group: "apps", Version: "v1", Name: "deployments"}, "ReplicaSet": {Group: "apps", Version: "v1", Name: "replicasets"},
+	"StatefulSet": {Group: "apps", Version: "v1", Name: "statefulsets"}, "DaemonSet": {Group: "apps", Version: "v1", Name: "daemonsets"},
+	"Job": {Group: "batch", Version: "v1", Name: "jobs"}, "HorizontalPodAutoscaler": {Group: "autoscaling", Version: "v2", Name: "horizontalpodautoscalers"},
+	"PodDisruptionBudget": {Group: "policy", Version: "v1", Name: "poddisruptionbudgets"},
+}
+
+// A log is the history of a few objects, which a test writes.
+type log struct {
+	t       testing.TB
+	rv      uint64
+	objects map[string]*story.Object
+	alive   map[string]*scan.Object
+}
+
+func newLog(t testing.TB) *log {
+	return &log{t: t, rv: 100, objects: map[string]*story.Object{}, alive: map[string]*scan.Object{}}
+}
+
+// at returns the time so many seconds after the start.
+func at(seconds float64) time.Time {
+	return start.Add(time.Duration(seconds * float64(time.Second)))
+}
+
+// object parses an object from YAML; its namespace is shop, unless its kind has none, and its
+// UID is made from its kind and name.
+func (l *log) object(text string) (*scan.Object, *story.Object) {
+	l.t.Helper()
+	tree := map[string]any{}
+	if err := yaml.Unmarshal([]byte(text), &tree); err != nil {
+		l.t.Fatalf("%v in %s", err, text)
+	}
+	l.rv++
+	meta, _ := tree["metadata"].(map[string]any)
+	kind, name := tree["kind"].(string), meta["name"].(string)
+	if meta["uid"] == nil {
+		meta["uid"] = "uid-" + kind + "-" + name
+	}
+	meta["resourceVersion"] = fmt.Sprint(l.rv)
+	namespace := ""
+	if kind != "Node" && kind != "Namespace" {
+		namespace, meta["namespace"] = "shop", "shop"
+	}
+	tree["apiVersion"] = resources[kind].APIVersion()
+	b, err := json.Marshal(tree)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	o, err := scan.ParseObject(string(b))
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	id := kind + "/" + name
+	if l.objects[id] == nil {
+		l.objects[id] = &story.Object{Resource: resources[kind], Key: kube.MakeKey(namespace, name)}
+	}
+	return o, l.objects[id]
+}
+
+// initial adds an object that is there at the start.
+func (l *log) initial(text string) {
+	l.t.Helper()
+	o, all := l.object(text)
+	all.Initial = o
+	l.alive[o.Kind+"/"+o.Key.Name()] = o
+}
+
+// put adds a version.
+func (l *log) put(seconds float64, text string) {
+	l.t.Helper()
+	o, all := l.object(text)
+	id, typ := o.Kind+"/"+o.Key.Name(), kube.Modified
+	if l.alive[id] == nil {
+		typ = kube.Added
+	}
+	l.alive[id] = o
+	all.Versions = append(all.Versions, story.Version{Type: typ, Time: at(seconds), Object: o})
+}
+
+// remove adds a deletion.
+func (l *log) remove(seconds float64, id string) {
+	l.t.Helper()
+	l.rv++
+	o := *l.alive[id]
+	o.RV = l.rv
+	delete(l.alive, id)
+	l.objects[id].Versions = append(l.objects[id].Versions, story.Version{Type: kube.Deleted, Time: at(seconds), Object: &o})
+}
+
+// event adds an Event.
+func (l *log) event(seconds float64, name, typ, reason, message, kind, about string) {
+	l.t.Helper()
+	l.put(seconds, fmt.Sprintf(`{kind: Event, metadata: {name: %q}, type: %s, reason: %s, message: %q, involvedObject: {kind: %s, namespace: shop, name: %s, uid: uid-%s-%s}, source: {component: tester}}`,
+		name, typ, reason, message, kind, about, kind, about))
+}
+
+// input returns the history as the input of the story of an object.
+func (l *log) input(id string, to float64) story.Input {
+	in := story.Input{Resource: l.objects[id].Resource, Key: l.objects[id].Key, From: start, To: at(to)}
+	ids := make([]string, 0, len(l.objects))
+	for id := range l.objects {
+		ids = append(ids, id)
+	}
+	slices.Sort(ids)
+	for _, id := range ids {
+		in.Objects = append(in.Objects, *l.objects[id])
+	}
+	return in
+}
+
+// tell returns the story of an object until a time, after checks that hold for all stories.
+func (l *log) tell(id string, to float64) api.Story {
+	l.t.Helper()
+	in := l.input(id, to)
+	s := story.Tell(in)
+	verify(l.t, in, s)
+	return s
+}
+
+// lines returns the episodes as lines, with seconds since the start.
+func lines(s api.Story) (out []string) {
+	for _, e := range s.Episodes {
+		end := fmt.Sprintf("%v", e.To.Sub(start).Seconds())
+		if e.Ongoing {
+			end = ""
+		}
+		mark := map[string]string{api.EpisodeFailed: "failed", api.EpisodeWarning: "warning", api.EpisodeInfo: "info"}[e.Severity]
+		out = append(out, fmt.Sprintf("%v-%s %s: %s", e.From.Sub(start).Seconds(), end, mark, e.Title))
+	}
+	return out
+}
+
+// main returns the most important episode.
+func main(s api.Story) api.Episode {
+	for _, e := range s.Episodes {
+		if e.Main {
+			return e
+		}
+	}
+	return api.Episode{}
+}
+
+func (l *log) want(id string, to float64, want ...string) api.Story {
+	l.t.Helper()
+	s := l.tell(id, to)
+	if diff := cmp.Diff(want, lines(s)); diff != "" {
+		l.t.Errorf("%s: %s", id, diff)
+	}
+	return s
+}
+
+// deployment returns a Deployment with an image; more is added to its status.
+func deployment(generation, replicas int, image, manager, revision, more string) string {
+	return fmt.Sprintf(`{kind: Deployment, metadata: {name: web, generation: %d, annotations: {deployment.kubernetes.io/revision: %q}, managedFields: [{manager: %s, operation: Update, time: %q, fieldsV1: {"f:spec": {"f:replicas": {}, "f:template": {"f:spec": {"f:containers": {}}}}}}]},
+spec: {replicas: %d, template: {metadata: {labels: {app: web}}, spec: {containers: [{name: web, image: %q}]}}}, status: {%s}}`,
+		generation, revision, manager, fmt.Sprintf("2026-01-02T14:00:%02dZ", generation), replicas, image, more)
+}
+
+func done(generation, n int) string {
+	return fmt.Sprintf("observedGeneration: %d, replicas: %d, updatedReplicas: %d, readyReplicas: %d, availableReplicas: %d", generation, n, n, n, n)
+}
+
+func replicaSet(name, image, more string) string {
+	return fmt.Sprintf(`{kind: ReplicaSet, metadata: {name: web-%s, ownerReferences: [{apiVersion: apps/v1, kind: Deployment, name: web, uid: uid-Deployment-web, controller: true}]},
+spec: {template: {metadata: {labels: {app: web, pod-template-hash: %q}}, spec: {containers: [{name: web, image: %q}]}}}, status: {%s}}`, name, name, image, more)
+}
+
+// pod returns a Pod of a ReplicaSet.
+func pod(name, rs, meta, spec, status string) string {
+	return fmt.Sprintf(`{kind: Pod, metadata: {name: %s, ownerReferences: [{apiVersion: apps/v1, kind: ReplicaSet, name: %s, uid: uid-ReplicaSet-%s, controller: true}]%s}, spec: {nodeName: n1, containers: [{name: web, image: x}]%s}, status: {%s}}`,
+		name, rs, rs, meta, spec, status)
+}
+
+const (
+	running = `phase: Running, conditions: [{type: Ready, status: "True"}], containerStatuses: [{name: web, ready: true, state: {running: {startedAt: "2026-01-02T14:00:00Z"}}}]`
+	crashed = `phase: Running, conditions: [{type: Ready, status: "False"}], containerStatuses: [{name: web, restartCount: 1, state: {terminated: {exitCode: 1, reason: Error, message: "line 1\nno database\n", finishedAt: "2026-01-02T14:00:15Z"}}}]`
+	backOff = `phase: Running, conditions: [{type: Ready, status: "False"}], containerStatuses: [{name: web, restartCount: 1, state: {waiting: {reason: CrashLoopBackOff, message: "back-off 10s"}}, lastState: {terminated: {exitCode: 1, reason: Error, message: "line 1\nno database\n", finishedAt: "2026-01-02T14:00:15Z"}}}]`
+)
+
+// failedRollout writes a rollout whose two Pods crash.
+func failedRollout(t testing.TB) *log {
+	l := newLog(t)
+	l.initial(deployment(1, 2, "r/web:1.0", "kubectl-create", "1", done(1, 2)))
+	l.initial(replicaSet("a", "r/web:1.0", "replicas: 2"))
+	l.put(10, deployment(2, 2, "r/web:1.1", "kubectl-set", "1", done(1, 2)))
+	l.put(10.1, replicaSet("b", "r/web:1.1", ""))
+	l.put(10.2, deployment(2, 2, "r/web:1.1", "kubectl-set", "2", "observedGeneration: 2, replicas: 3, updatedReplicas: 1, availableReplicas: 2, readyReplicas: 2"))
+	for i, name := range []string{"web-b-1", "web-b-2"} {
+		l.put(11+float64(i), pod(name, "web-b", "", "", "phase: Pending"))
+		l.put(13+float64(i), pod(name, "web-b", "", "", running))
+		l.put(15+float64(i), pod(name, "web-b", "", "", crashed))
+		l.put(17+float64(i), pod(name, "web-b", "", "", backOff))
+	}
+	return l
+}
+
+// TestRolledBack: a rollout that failed and was rolled back is one episode, whose title says
+// what failed, why, and what ended it.
+func TestRolledBack(t *testing.T) {
+	l := failedRollout(t)
+	const failed = "rollout of web to 1.1 (revision 2) by kubectl-set failed: 2 Pods CrashLoopBackOff (exit 1: no database)"
+	l.want("Deployment/web", 20, "10- failed: "+failed+", not over")
+	l.put(30, deployment(3, 2, "r/web:1.0", "kubectl-rollout", "2", "observedGeneration: 2, replicas: 3, updatedReplicas: 1"))
+	l.put(30.5, deployment(3, 2, "r/web:1.0", "kubectl-rollout", "3", "observedGeneration: 3, replicas: 3, updatedReplicas: 2, availableReplicas: 2"))
+	l.want("Deployment/web", 31, "10- failed: "+failed+", rolled back to 1.0 by kubectl-rollout, in progress")
+	l.remove(31, "Pod/web-b-1")
+	l.remove(32, "Pod/web-b-2")
+	l.put(33, deployment(3, 2, "r/web:1.0", "kubectl-rollout", "3", done(3, 2)))
+	s := l.want("Deployment/web", 60, "10-33 failed: "+failed+", rolled back to 1.0 by kubectl-rollout")
+	want := []api.Cause{{Kind: "Pod", Namespace: "shop", Name: "web-b-1", Field: "status.containerStatuses[web].lastState.terminated", Text: "Error: exit 1: no database", Objects: 2}}
+	if diff := cmp.Diff(want, s.Episodes[0].Causes); diff != "" {
+		t.Error(diff)
+	}
+	if e := s.Episodes[0].Entries[0]; e.Name != "web" || !e.Time.Equal(at(10)) || e.ResourceVersion == "" || !slices.Equal(e.By, []string{"kubectl-set"}) || !strings.HasPrefix(e.Path, "/apis/apps/v1/namespaces/shop/deployments/") {
+		t.Errorf("the first entry is %+v", e)
+	}
+	if !slices.ContainsFunc(s.Episodes[0].Entries, func(e api.StoryEntry) bool { return e.LastLog == "no database" }) {
+		t.Error("no entry has the last output")
+	}
+}
+
+// TestRepaired: the next rollout, with another template, replaces one that failed.
+func TestRepaired(t *testing.T) {
+	l := failedRollout(t)
+	l.put(30, deployment(3, 2, "r/web:1.2", "helm", "2", "observedGeneration: 2"))
+	l.put(31, deployment(3, 2, "r/web:1.2", "helm", "3", "observedGeneration: 3"))
+	l.remove(32, "Pod/web-b-1")
+	l.remove(32, "Pod/web-b-2")
+	l.put(33, deployment(3, 2, "r/web:1.2", "helm", "3", done(3, 2)))
+	l.want("Deployment/web", 60,
+		"10-30 failed: rollout of web to 1.1 (revision 2) by kubectl-set failed: 2 Pods CrashLoopBackOff (exit 1: no database), replaced by revision 3 by helm",
+		"30-33 info: rollout of web to 1.2 (revision 3) by helm, complete after 3s")
+}
+
+func TestRollouts(t *testing.T) {
+	l := newLog(t)
+	l.initial(deployment(1, 2, "r/web:1.0", "kubectl-create", "1", done(1, 2)))
+	l.put(10, deployment(2, 2, "r/web:1.1", "kubectl-set", "1", done(1, 2)))
+	l.want("Deployment/web", 11, "10- info: rollout of web to 1.1 by kubectl-set requested")
+	l.put(11, deployment(2, 2, "r/web:1.1", "kubectl-set", "2", "observedGeneration: 2, updatedReplicas: 1, readyReplicas: 2"))
+	l.want("Deployment/web", 12, "10- info: rollout of web to 1.1 (revision 2) by kubectl-set, in progress: 1 of 2 Pods updated, 2 ready")
+	stuck := `observedGeneration: 2, updatedReplicas: 1, conditions: [{type: Progressing, status: "False", reason: ProgressDeadlineExceeded, message: "ReplicaSet \"web-b\" has timed out progressing."}]`
+	l.put(80, deployment(2, 2, "r/web:1.1", "kubectl-set", "2", stuck))
+	l.want("Deployment/web", 90, `10- failed: rollout of web to 1.1 (revision 2) by kubectl-set failed: ProgressDeadlineExceeded: ReplicaSet "web-b" has timed out progressing`)
+	l.put(100, deployment(2, 2, "r/web:1.1", "kubectl-set", "2", done(2, 2)))
+	l.want("Deployment/web", 110, `10-100 failed: rollout of web to 1.1 (revision 2) by kubectl-set was blocked: ProgressDeadlineExceeded: ReplicaSet "web-b" has timed out progressing, complete after 1m30s`)
+}
+
+// TestInProgress: a rollout that had begun before the story.
+func TestInProgress(t *testing.T) {
+	l := newLog(t)
+	l.initial(deployment(2, 2, "r/web:1.1", "kubectl-set", "2", "observedGeneration: 2, updatedReplicas: 1"))
+	l.put(5, deployment(2, 2, "r/web:1.1", "kubectl-set", "2", done(2, 2)))
+	l.want("Deployment/web", 10, "0-5 info: rollout of web to r/web:1.1, in progress at 14:00:00Z, (revision 2), complete after 5s")
+}
+
+func TestCreatedAndDeleted(t *testing.T) {
+	l := newLog(t)
+	l.put(1, deployment(1, 2, "r/web:1.0", "kubectl-create", "", ""))
+	l.put(2, deployment(1, 2, "r/web:1.0", "kubectl-create", "1", done(1, 2)))
+	l.remove(100, "Deployment/web")
+	l.want("Deployment/web", 200,
+		"1-2 info: Deployment web created with r/web:1.0 (revision 1) by kubectl-create, complete after 1s",
+		"100-100 info: Deployment web deleted")
+}
+
+func TestScaling(t *testing.T) {
+	l := newLog(t)
+	l.initial(deployment(1, 2, "r/web:1.0", "kubectl-create", "1", done(1, 2)))
+	l.put(10, deployment(2, 4, "r/web:1.0", "kubectl-scale", "1", done(1, 2)))
+	l.put(12, deployment(2, 4, "r/web:1.0", "kubectl-scale", "1", done(2, 3)))
+	l.want("Deployment/web", 13, "10- info: Deployment web scaled 2 → 4 by kubectl-scale, 3 of 4 ready")
+	l.put(15, deployment(2, 4, "r/web:1.0", "kubectl-scale", "1", done(2, 4)))
+	l.want("Deployment/web", 20, "10-15 info: Deployment web scaled 2 → 4 by kubectl-scale, ready after 5s")
+}
+
+// TestAutoscaler: the steps of an autoscaler are one episode, with what its Events say.
+func TestAutoscaler(t *testing.T) {
+	l := newLog(t)
+	hpa := func(low, active string) string {
+		return fmt.Sprintf(`{kind: HorizontalPodAutoscaler, metadata: {name: web, managedFields: [{manager: kubectl-edit, operation: Update, time: "%s", fieldsV1: {"f:spec": {"f:minReplicas": {}}}}]}, spec: {minReplicas: %s, scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}}, status: {conditions: [%s]}}`, low, low, active)
+	}
+	l.initial(deployment(1, 2, "r/web:1.0", "kubectl-create", "1", done(1, 2)))
+	l.initial(hpa("1", ""))
+	l.put(5, hpa("2", ""))
+	for i, n := range []int{6, 2, 8, 2} {
+		second := float64(10 + 20*i)
+		l.put(second, deployment(2+i, n, "r/web:1.0", "kube-controller-manager", "1", ""))
+		reason := "cpu resource utilization above target"
+		if n == 2 {
+			reason = "All metrics below target"
+		}
+		l.event(second+.1, fmt.Sprintf("web.%d", i), "Normal", "SuccessfulRescale", fmt.Sprintf("New size: %d; reason: %s", n, reason), "HorizontalPodAutoscaler", "web")
+		l.put(second+3, deployment(2+i, n, "r/web:1.0", "kube-controller-manager", "1", done(2+i, n)))
+	}
+	const flapping = "10-73 warning: Deployment web scaled 4 times between 2 and 8 replicas (2 → 6 → 2 → 8 → 2) by HorizontalPodAutoscaler web: New size: 6; reason: cpu resource utilization above target, New size: 2; reason: All metrics below target and 1 other" +
+		"; 5s before it, HorizontalPodAutoscaler web was changed (minReplicas 1 → 2) by kubectl-edit"
+	l.want("HorizontalPodAutoscaler/web", 90, "5-5 info: HorizontalPodAutoscaler web: minReplicas 1 → 2 by kubectl-edit", flapping)
+	l.put(100, hpa("2", `{type: ScalingActive, status: "False", reason: FailedGetResourceMetric, message: no metrics}`))
+	s := l.want("Deployment/web", 110, "5-5 info: HorizontalPodAutoscaler web: minReplicas 1 → 2 by kubectl-edit", flapping,
+		"100- warning: HorizontalPodAutoscaler web cannot scale: FailedGetResourceMetric: no metrics")
+	if m := main(s); m.Kind != api.EpisodeAutoscaler {
+		t.Errorf("the main episode is %q", m.Title)
+	}
+}
