@@ -72,9 +72,6 @@ func (t *teller) tellCreation(th *thing, span conditionSpan, refused []*event) {
 	if !span.open {
 		title = fmt.Sprintf("%s: Pods could not be created: %s, over after %s", wl, brief(message), lasted(span.to.Sub(span.from)))
 	}
-	if s := th.at(ep.To); s != nil && span.open && s.look().Spec.Replicas != nil {
-		title += fmt.Sprintf("; %d of %d replicas exist", s.look().Status.Replicas, *s.look().Spec.Replicas)
-	}
 	ep.Title, ep.workloads = title, []name{wl}
 	ep.note = t.quotaChanges(message, ep.From, ep.To)
 	t.add(ep)

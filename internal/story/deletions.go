@@ -79,6 +79,10 @@ func (t *teller) tellFinalizers(th *thing, i int) {
 		ep.said = addCause(nil, api.Cause{Kind: th.kind, Namespace: th.key.Namespace(), Name: th.key.Name(), Field: "metadata.finalizers", Text: names})
 		title := fmt.Sprintf("deletion of %s %s is blocked by its finalizers (%s)", th.kind, th.key.Name(), strings.Join(final.look().Metadata.Finalizers, ", "))
 		switch {
+		case names == "" && ep.Ongoing:
+			title = fmt.Sprintf("%s %s terminates", th.kind, th.key.Name())
+		case names == "":
+			title = fmt.Sprintf("deletion of %s %s took %s", th.kind, th.key.Name(), lasted(waited))
 		case !ep.Ongoing:
 			title = fmt.Sprintf("deletion of %s %s was blocked by its finalizers (%s) for %s", th.kind, th.key.Name(), names, lasted(waited))
 		case len(final.look().Metadata.Finalizers) == 0:

@@ -111,6 +111,9 @@ func (t *teller) assemble() []api.Episode {
 		for _, c := range ep.said {
 			ep.Causes = append(ep.Causes, c.Cause)
 		}
+		if state := t.stateNow(ep); state != "" {
+			ep.Title += "; " + state
+		}
 		if ep.note != "" {
 			ep.Title += "; " + ep.note
 		}
@@ -120,12 +123,35 @@ func (t *teller) assemble() []api.Episode {
 		if ep.Kind == api.EpisodeOther {
 			ep.Title = otherTitle(ep)
 		}
+		ep.Title = because(ep.Title) // one line
 		out = append(out, ep.Episode)
 	}
 	if i := mainOf(out, own); i >= 0 {
 		out[i].Main = true
 	}
 	return out
+}
+
+// stateNow says, of an episode that is not over, how many of the Pods of the workload that the
+// story is of are ready at its end.
+func (t *teller) stateNow(ep *episode) string {
+	if !ep.Ongoing || ep.Severity != api.EpisodeFailed {
+		return ""
+	}
+	for _, th := range t.things {
+		if th.resource != t.Resource || th.key != t.Key || !th.gone.IsZero() {
+			continue
+		}
+		switch l := th.final().look(); th.kind {
+		case "Deployment", "StatefulSet", "ReplicaSet":
+			if l.Spec.Replicas != nil {
+				return fmt.Sprintf("at the end %d of %d Pods are ready", l.Status.ReadyReplicas, *l.Spec.Replicas)
+			}
+		case "DaemonSet":
+			return fmt.Sprintf("at the end %d of %d Pods are ready", l.Status.NumberReady, l.Status.DesiredNumberScheduled)
+		}
+	}
+	return ""
 }
 
 // others groups the entries that no rule is about.

@@ -41,6 +41,7 @@ type event struct {
 	ReportingComponent  string `json:"reportingComponent"`
 	ReportingController string `json:"reportingController"`
 
+	itself   reference
 	entry    *entry
 	messages []string // of the Events that are folded into this one
 	objects  []string
@@ -54,11 +55,14 @@ type reference struct {
 	UID       string `json:"uid"`
 }
 
+// about returns the object that the Event is about; the Event itself if it names none.
 func (ev *event) about() reference {
-	if ev.InvolvedObject.Kind == "" {
-		return ev.Regarding
+	for _, ref := range []reference{ev.InvolvedObject, ev.Regarding} {
+		if ref.Kind != "" {
+			return ref
+		}
 	}
-	return ev.InvolvedObject
+	return ev.itself
 }
 
 // times returns how often it has occurred.
@@ -98,6 +102,7 @@ func (t *teller) readEvent(o *Object) {
 		}
 		ev := &event{}
 		_ = json.Unmarshal([]byte(v.Object.JSON), ev)
+		ev.itself = reference{Kind: "Event", Namespace: o.Key.Namespace(), Name: o.Key.Name()}
 		n := max(ev.times()-before, 1)
 		before = ev.times()
 		if last != nil && v.Time.Sub(cmp.Or(last.Until, last.Time)) <= maxPause {

@@ -124,9 +124,9 @@ func TestNodeLost(t *testing.T) {
 	l.event(11, "web-a-1.1", "Warning", "NodeNotReady", "Node is not ready", "Pod", "web-a-1")
 	l.put(40, pod("web-a-1", "web-a", "", "", fmt.Sprintf(disruption, "DeletionByTaintManager", "Taint manager: deleting due to NoExecute taint")))
 	l.put(41, pod("web-a-1", "web-a", `, deletionTimestamp: "2026-01-02T14:01:11Z"`, "", running))
-	const lost = "failed: Node n1 NotReady (NodeStatusUnknown: Kubelet stopped posting node status); 1 Pod of the story ran on it, 1 deleted (DeletionByTaintManager: Taint manager: deleting due to NoExecute taint)"
-	l.want("Node/n1", 60, "10- "+lost+", not over")
-	l.want("Node/n1", 180, "10- "+lost+", not over", "41- failed: Pod web-a-1 terminates, 1m49s longer than its grace period, not over")
+	const lost = "failed: Node n1 NotReady (NodeStatusUnknown: Kubelet stopped posting node status); 1 Pod of the story ran on it, deletion of 1 requested (DeletionByTaintManager: Taint manager: deleting due to NoExecute taint)"
+	l.want("Node/n1", 60, "10- "+lost+", 1 still there, not over")
+	l.want("Node/n1", 180, "10- "+lost+", 1 still there, not over", "41- failed: Pod web-a-1 terminates, 1m49s longer than its grace period, not over")
 	l.put(70, node("True", "KubeletReady", "", ""))
 	l.remove(71, "Pod/web-a-1")
 	l.want("Pod/web-a-1", 180, "10-70 "+lost+", over after 1m")
@@ -184,7 +184,7 @@ func TestQuota(t *testing.T) {
 	l.put(12, replicaSet("a", "r/web:1.0", fmt.Sprintf(`replicas: 2, conditions: [{type: ReplicaFailure, status: "True", reason: FailedCreate, message: "%s"}]`, fmt.Sprintf(refused, 0))))
 	s := l.tell("Deployment/web", 60)
 	const why = "exceeded quota: small, requested: pods=1, used: pods=2, limited: pods=2"
-	if m := main(s); m.Kind != api.EpisodeCreation || m.Title != "Deployment web: Pods cannot be created: "+why || len(m.Causes) != 2 || m.Causes[1].Field != "Event" {
+	if m := main(s); m.Kind != api.EpisodeCreation || m.Title != "Deployment web: Pods cannot be created: "+why+"; at the end 1 of 3 Pods are ready" || len(m.Causes) != 2 || m.Causes[1].Field != "Event" {
 		t.Errorf("%+v", m)
 	}
 	for _, e := range main(s).Entries {
@@ -235,5 +235,5 @@ func TestStatefulSet(t *testing.T) {
 	l.put(12, db("second", "phase: Pending"))
 	l.put(13, set(2, "db:2", "observedGeneration: 2, replicas: 1, updatedReplicas: 1, readyReplicas: 0"))
 	l.put(15, db("second", backOff))
-	l.want("StatefulSet/db", 60, "10- failed: rollout of db to 2 failed: 1 Pod CrashLoopBackOff (exit 1: no database), not over")
+	l.want("StatefulSet/db", 60, "10- failed: rollout of db to 2 failed: 1 Pod CrashLoopBackOff (exit 1: no database), not over; at the end 0 of 1 Pods are ready")
 }

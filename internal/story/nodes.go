@@ -66,12 +66,14 @@ func (t *teller) tellNode(node *thing, span conditionSpan, state, severity strin
 	if state != "NotReady" {
 		reasons = []string{"TerminationByKubelet"}
 	}
-	gone, on := 0, map[string]bool{}
+	disrupted, remain, on := 0, 0, map[string]bool{}
 	for _, pod := range t.podsOn(node.key.Name(), ep.From, ep.To) {
 		on[pod.key.Name()] = true
 		ep.workloads = append(ep.workloads, t.workload(pod))
 		if c, s := t.disruption(pod); s != nil && slices.Contains(reasons, c.Reason) && within(s.at, ep.From, ep.To.Add(maxTrail)) {
-			gone++
+			if disrupted++; pod.gone.IsZero() || pod.gone.After(ep.To.Add(maxTrail)) {
+				remain++
+			}
 			ep.claims = append(ep.claims, claim(s)...)
 			ep.said = addCause(ep.said, disruptionCause(pod, c))
 		}
@@ -91,10 +93,13 @@ func (t *teller) tellNode(node *thing, span conditionSpan, state, severity strin
 	}
 	if len(on) > 0 {
 		title += fmt.Sprintf("; %s of the story ran on it", plural(len(on), "Pod"))
-		if gone > 0 {
-			title += fmt.Sprintf(", %d deleted", gone)
+		if disrupted > 0 {
+			title += fmt.Sprintf(", deletion of %d requested", disrupted)
 			if len(ep.said) > 1 {
 				title += " (" + brief(ep.said[1].Text) + ")"
+			}
+			if remain > 0 {
+				title += fmt.Sprintf(", %d still there", remain)
 			}
 		}
 	}

@@ -227,10 +227,10 @@ func failedRollout(t testing.TB) *log {
 func TestRolledBack(t *testing.T) {
 	l := failedRollout(t)
 	const failed = "rollout of web to 1.1 (revision 2) by kubectl-set failed: 2 Pods CrashLoopBackOff (exit 1: no database)"
-	l.want("Deployment/web", 20, "10- failed: "+failed+", not over")
+	l.want("Deployment/web", 20, "10- failed: "+failed+", not over; at the end 2 of 2 Pods are ready")
 	l.put(30, deployment(3, 2, "r/web:1.0", "kubectl-rollout", "2", "observedGeneration: 2, replicas: 3, updatedReplicas: 1"))
 	l.put(30.5, deployment(3, 2, "r/web:1.0", "kubectl-rollout", "3", "observedGeneration: 3, replicas: 3, updatedReplicas: 2, availableReplicas: 2"))
-	l.want("Deployment/web", 31, "10- failed: "+failed+", rolled back to 1.0 by kubectl-rollout, in progress")
+	l.want("Deployment/web", 31, "10- failed: "+failed+", rolled back to 1.0 by kubectl-rollout, in progress; at the end 0 of 2 Pods are ready")
 	l.remove(31, "Pod/web-b-1")
 	l.remove(32, "Pod/web-b-2")
 	l.put(33, deployment(3, 2, "r/web:1.0", "kubectl-rollout", "3", done(3, 2)))
@@ -269,7 +269,7 @@ func TestRollouts(t *testing.T) {
 	l.want("Deployment/web", 12, "10- info: rollout of web to 1.1 (revision 2) by kubectl-set, in progress: 1 of 2 Pods updated, 2 ready")
 	stuck := `observedGeneration: 2, updatedReplicas: 1, conditions: [{type: Progressing, status: "False", reason: ProgressDeadlineExceeded, message: "ReplicaSet \"web-b\" has timed out progressing."}]`
 	l.put(80, deployment(2, 2, "r/web:1.1", "kubectl-set", "2", stuck))
-	l.want("Deployment/web", 90, `10- failed: rollout of web to 1.1 (revision 2) by kubectl-set failed: ProgressDeadlineExceeded: ReplicaSet "web-b" has timed out progressing`)
+	l.want("Deployment/web", 90, `10- failed: rollout of web to 1.1 (revision 2) by kubectl-set failed: ProgressDeadlineExceeded: ReplicaSet "web-b" has timed out progressing; at the end 0 of 2 Pods are ready`)
 	l.put(100, deployment(2, 2, "r/web:1.1", "kubectl-set", "2", done(2, 2)))
 	l.want("Deployment/web", 110, `10-100 failed: rollout of web to 1.1 (revision 2) by kubectl-set was blocked: ProgressDeadlineExceeded: ReplicaSet "web-b" has timed out progressing, complete after 1m30s`)
 }
