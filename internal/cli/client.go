@@ -169,6 +169,9 @@ func (c *client) open(ctx context.Context, path string, query url.Values) (io.Re
 		below, _, _ = strings.Cut(below, ":")
 		return nil, &elsewhereError{c.server, below}
 	}
+	if status.Code == http.StatusUnauthorized {
+		return nil, fmt.Errorf("%s: %s: use --token, or a --context whose user it knows", c.server, status.Message)
+	}
 	if status.Message == "the server could not find the requested resource" || status.Message == "404 page not found" {
 		return nil, fmt.Errorf("the server at %s has no history: is it watchkeeper?", c.server)
 	}
