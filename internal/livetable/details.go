@@ -76,7 +76,7 @@ func (o Object) url(subresource string) *url.URL {
 // path returns the path of an object, as the history API takes it.
 func (o Object) path() string {
 	c := feed.Collection{Base: &url.URL{}, Resource: o.Watch.Resource, Namespace: o.Namespace}
-	return c.URL("").JoinPath(o.Name).Path
+	return "/" + strings.TrimPrefix(c.URL("").JoinPath(o.Name).Path, "/")
 }
 
 // maxObject is more than any object has.

@@ -37,6 +37,13 @@ func (g *Gateway) get(ctx context.Context, path string, query url.Values, into a
 	return nil
 }
 
+// Now implements [History].
+func (g *Gateway) Now(ctx context.Context) (at time.Time, ended bool, err error) {
+	var h api.History
+	err = g.get(ctx, "", nil, &h)
+	return ceil(h.Now), h.Recording.State == api.RecordingEnded, err
+}
+
 const (
 	firstSpan = 250 * time.Millisecond // in which the next change is looked for
 	growth    = 8                      // each further span is so many times as long
@@ -55,7 +62,10 @@ func (g *Gateway) Step(ctx context.Context, resources []string, namespace string
 		query.Set("limit", fmt.Sprint(maxBack))
 		return g.edge(ctx, query, from, false)
 	}
-	now := time.Now()
+	now, _, err := g.Now(ctx)
+	if err != nil {
+		return time.Time{}, false, err
+	}
 	begin := from
 	for span := firstSpan; begin.Before(now); span *= growth {
 		end := begin.Add(span)
@@ -82,7 +92,7 @@ func (g *Gateway) edge(ctx context.Context, query url.Values, from time.Time, fi
 			return time.Time{}, false, err
 		}
 		for _, c := range page.Items {
-			t := c.Time.Add(time.Millisecond - 1).Truncate(time.Millisecond) // not before the change
+			t := ceil(c.Time)
 			if c.Type == api.Folded || c.Type == api.Initial || first && !t.After(from) || !first && !t.Before(from) {
 				continue
 			}
@@ -96,6 +106,9 @@ func (g *Gateway) edge(ctx context.Context, query url.Values, from time.Time, fi
 		query.Set("continue", page.Continue)
 	}
 }
+
+// ceil returns the first time with milliseconds only that is not before t.
+func ceil(t time.Time) time.Time { return t.Add(time.Millisecond - 1).Truncate(time.Millisecond) }
 
 // moment writes a time as in /at/<when>.
 func moment(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z07:00") }

@@ -4,17 +4,22 @@
 package livetable_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"flag"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"os"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/internal/fakeapi"
+	"github.com/watchkeeper/watchkeeper/internal/fakeapi/fakeprocess"
 	"github.com/watchkeeper/watchkeeper/internal/livetable"
 )
 
@@ -35,6 +40,13 @@ type command struct {
 }
 
 func TestMain(m *testing.M) {
+	if len(os.Args) == 3 && os.Args[1] == "serve" { // the API server of benchmarks
+		if err := serve(os.Args[2]); err != nil {
+			fmt.Fprintln(os.Stderr, "error:", err)
+			os.Exit(1)
+		}
+		return
+	}
 	text := os.Getenv("LIVETABLE")
 	if text == "" {
 		os.Exit(m.Run())
@@ -43,6 +55,55 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, "error:", err)
 		os.Exit(1)
 	}
+}
+
+// serve is a process with Pods of which each change shows in a cell.
+func serve(pods string) error {
+	n, err := strconv.Atoi(pods)
+	if err != nil {
+		return err
+	}
+	api := fakeapi.New(fakeapi.Options{Population: fakeapi.Population{Pods: n, Nodes: 100, Formats: []fakeapi.Format{fakeapi.Table}}})
+	api.Control(func(w http.ResponseWriter, r *fakeapi.Request, next func(http.ResponseWriter)) {
+		if r.Verb == "watch" {
+			w = &restarting{ResponseWriter: w}
+		}
+		next(w)
+	})
+	plain, _, stop, err := fakeapi.Listen(fakeprocess.Handler(api))
+	if err != nil {
+		return err
+	}
+	defer stop()
+	if err := json.NewEncoder(os.Stdout).Encode(map[string]fakeapi.Address{"http": plain}); err != nil {
+		return err
+	}
+	_, err = io.Copy(io.Discard, os.Stdin)
+	return err
+}
+
+// A restarting writer counts restarts up in the rows of Pods that pass.
+type restarting struct {
+	http.ResponseWriter
+	n int
+}
+
+func (r *restarting) Unwrap() http.ResponseWriter { return r.ResponseWriter }
+
+func (r *restarting) Write(frames []byte) (int, error) {
+	old := []byte(`"Running","0","5d"`)
+	var out []byte
+	for rest := frames; ; r.n++ {
+		i := bytes.Index(rest, old)
+		if i < 0 {
+			out = append(out, rest...)
+			break
+		}
+		out = fmt.Appendf(append(out, rest[:i]...), `"Running","%d","5d"`, r.n%10)
+		rest = rest[i+len(old):]
+	}
+	_, err := r.ResponseWriter.Write(out)
+	return len(frames), err
 }
 
 func show(text string) error {

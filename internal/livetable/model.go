@@ -25,7 +25,9 @@ type model struct {
 	streams []*stream
 	screen  screen.Screen
 
-	suspended atomic.Bool // by Ctrl-Z
+	suspended atomic.Bool   // by Ctrl-Z
+	ahead     time.Duration // how far the server's clock is ahead
+	end       time.Time     // of the recording that the server has; zero if it is live
 
 	paused    bool
 	typing    bool   // the filter
@@ -54,22 +56,6 @@ func newModel(ctx context.Context, o Options, p *pacer) (*model, error) {
 	return m, nil
 }
 
-// start begins with the present, or with the moment of the options.
-func (m *model) start() {
-	if m.At != "" {
-		m.playFrom(m.At)
-		return
-	}
-	m.goLive()
-}
-
-func (m *model) goLive() {
-	m.past = past{}
-	for _, s := range m.streams {
-		s.live(m.ctx)
-	}
-}
-
 func (m *model) stop() {
 	m.closePane()
 	for _, s := range m.streams {
@@ -89,8 +75,15 @@ func (m *model) refusal() error {
 	return errors.Join(all...)
 }
 
-// Init implements tea.Model, as the methods below do.
-func (m *model) Init() tea.Cmd { return nil }
+// Init implements tea.Model, as the methods below do. It begins with the present, or with the
+// moment of the options.
+func (m *model) Init() tea.Cmd {
+	if m.At != "" {
+		m.playFrom(m.At)
+		return nil
+	}
+	return m.goLive()
+}
 
 // Update handles a message, and draws.
 func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
@@ -111,6 +104,9 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case textMsg:
 		m.received(msg)
 	case frameMsg:
+	case countMsg:
+		msg <- m.rows()
+		return m, nil
 	default:
 		return m, nil
 	}
@@ -120,6 +116,16 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	m.take(time.Now())
 	m.draw(time.Now())
 	return m, cmd
+}
+
+// A countMsg asks for the number of objects.
+type countMsg chan<- int
+
+func (m *model) rows() (n int) {
+	for _, s := range m.streams {
+		n += s.table().Len()
+	}
+	return n
 }
 
 // quit leaves the last state of the tables on the terminal.
@@ -134,7 +140,11 @@ func (m *model) quit() tea.Cmd {
 		s.table().Settle(now)
 	}
 	m.content = ""
-	if lines := m.screen.Final(max(m.screen.Height-1, 1), m.clock(now)); len(lines) > 0 {
+	lines := m.screen.Final(max(m.screen.Height-2, 1), m.clock(now))
+	if m.past.on {
+		lines = append(lines, "at "+moment(m.clock(now)))
+	}
+	if len(lines) > 0 {
 		// Bubbletea clears the last line.
 		m.content = strings.Join(lines, "\n") + "\n"
 	}
@@ -176,7 +186,9 @@ func (m *model) draw(now time.Time) {
 		m.screen.Status = m.status(now)
 		m.screen.Clock = m.clock(now)
 		for _, s := range m.streams {
-			s.section.Note = note(s)
+			if s.section.Note = ""; !m.past.on {
+				s.section.Note = note(s)
+			}
 		}
 		lines = m.screen.Lines(m.marksAt(now))
 	}

@@ -87,6 +87,9 @@ type Options struct {
 
 // A History knows when something has changed.
 type History interface {
+	// Now returns the server's present. That of a recording which has ended is its end; there
+	// is nothing to watch then.
+	Now(ctx context.Context) (at time.Time, ended bool, err error)
 	// Step returns the time of the next change after a time, or of the last one before it,
 	// in resources such as "pods" and "deployments.apps", and in a namespace, or in all with
 	// "". ok is false if there is none. A time has milliseconds.

@@ -32,18 +32,46 @@ func (p *past) clock(now time.Time) time.Time {
 	if !p.on || p.still || p.at.IsZero() {
 		return p.at
 	}
-	if at := p.at.Add(time.Duration(float64(now.Sub(p.began)) * p.speed)); at.Before(now) {
-		return at
+	return p.at.Add(time.Duration(float64(now.Sub(p.began)) * p.speed))
+}
+
+// present returns the server's present at a time of the local clock.
+func (m *model) present(now time.Time) time.Time {
+	if !m.end.IsZero() {
+		return m.end
 	}
-	return now
+	return now.Add(m.ahead)
+}
+
+// maxCompare limits how long the start waits for the server's clock.
+const maxCompare = 5 * time.Second
+
+// compare finds out how far the server's clock is ahead of the local one, or whether the
+// server has a recording only. If it fails, the first step will say so.
+func (m *model) compare() {
+	if m.History == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(m.ctx, maxCompare)
+	defer cancel()
+	at, ended, err := m.History.Now(ctx)
+	if err != nil {
+		return
+	}
+	if ended {
+		m.end = at
+	} else if d := time.Until(at); d.Abs() > time.Second {
+		m.ahead = d
+	}
 }
 
 // clock returns the time for ages.
 func (m *model) clock(now time.Time) time.Time {
-	if at := m.past.clock(now); m.past.on && !at.IsZero() {
+	present := m.present(now)
+	if at := m.past.clock(now); m.past.on && !at.IsZero() && at.Before(present) {
 		return at
 	}
-	return now
+	return present
 }
 
 // marksAt returns the time for marks. What a step has changed remains marked.
@@ -102,9 +130,8 @@ func (m *model) jump(by time.Duration) tea.Cmd {
 		return nil
 	}
 	at := m.stand().Add(by)
-	if !at.Before(time.Now()) {
-		m.goLive()
-		return nil
+	if !at.Before(m.present(time.Now())) {
+		return m.goLive()
 	}
 	return m.read(func(ctx context.Context) stepMsg { return m.at(ctx, at, stepMsg{}) })
 }
@@ -112,8 +139,8 @@ func (m *model) jump(by time.Duration) tea.Cmd {
 // stand stops a replay, and returns the moment that is shown.
 func (m *model) stand() time.Time {
 	at := time.Now()
-	if m.past.on {
-		at = m.past.clock(at)
+	if at = m.present(at); m.past.on {
+		at = m.past.clock(time.Now())
 	}
 	return at.Truncate(time.Millisecond)
 }
@@ -155,8 +182,7 @@ func (m *model) stepped(msg stepMsg) tea.Cmd {
 		m.say("%v", msg.err)
 		return nil
 	case msg.feeds == nil && msg.forward:
-		m.goLive()
-		return nil
+		return m.goLive()
 	case msg.feeds == nil:
 		m.say("nothing changed before this")
 		return nil
@@ -183,6 +209,18 @@ func (m *model) changed() bool {
 		}
 	}
 	return false
+}
+
+// goLive shows the present: of a recording, its end.
+func (m *model) goLive() tea.Cmd {
+	m.past = past{}
+	if !m.end.IsZero() {
+		return m.read(func(ctx context.Context) stepMsg { return m.at(ctx, m.end, stepMsg{}) })
+	}
+	for _, s := range m.streams {
+		s.live(m.ctx)
+	}
+	return nil
 }
 
 // play replays what followed the moment that is shown, or stops a replay there.
@@ -216,8 +254,9 @@ func (m *model) playFrom(when string) {
 	}
 }
 
-// follow brings the moment of a replay up to date, and goes live when all have caught up.
-func (m *model) follow(time.Time) {
+// follow brings the moment of a replay up to date, and goes live when all have caught up, or
+// stops at the end of a recording.
+func (m *model) follow(now time.Time) {
 	if !m.past.on || m.past.still {
 		return
 	}
@@ -234,7 +273,11 @@ func (m *model) follow(time.Time) {
 		}
 		all = all && caught
 	}
-	if all {
+	switch {
+	case all:
 		m.goLive()
+	case !m.end.IsZero() && !m.past.at.IsZero() && !m.past.clock(now).Before(m.end):
+		m.play() // stops
+		m.past.at = m.end
 	}
 }

@@ -67,7 +67,7 @@ func runTerminal(ctx context.Context, o Options) error {
 			}
 		}
 	})
-	m.start()
+	m.compare()
 	_, err = program.Run()
 	m.stop()
 	if err != nil {

@@ -31,12 +31,11 @@ func (m *model) status(now time.Time) []string {
 	if m.notice != "" && now.Sub(m.noticedAt) < noticeFor {
 		parts = append(parts, m.notice)
 	}
-	rows, rate := 0, 0.0
+	rate := 0.0
 	for _, s := range m.streams {
-		rows += s.table().Len()
 		rate += s.table().Rate(now)
 	}
-	parts = append(parts, plural(rows, "row"))
+	parts = append(parts, plural(m.rows(), "row"))
 	if !m.past.still {
 		parts = append(parts, fmt.Sprintf("%.0f changes/s", rate))
 	}
@@ -56,7 +55,7 @@ func plural(n int, what string) string {
 // state says how well the tables agree with the cluster.
 func (m *model) state(now time.Time) string {
 	if m.past.on {
-		return m.past.state(now)
+		return m.past.state(m.clock(now), m.present(now))
 	}
 	if m.paused {
 		waiting := 0
@@ -70,7 +69,7 @@ func (m *model) state(now time.Time) string {
 		switch state := s.current(); {
 		case state.Phase == feed.Stale && (worst.Phase != feed.Stale || state.Since.Before(worst.Since)):
 			worst = state
-		case state.Phase == feed.Connecting && worst.Phase == feed.Live:
+		case (state.Phase == feed.Connecting || state.Phase == feed.Refused) && worst.Phase == feed.Live:
 			worst = state
 		}
 	}
@@ -79,22 +78,24 @@ func (m *model) state(now time.Time) string {
 		return "stale since " + worst.Since.Format(time.TimeOnly) + " (" + worst.Reason + ")"
 	case feed.Connecting:
 		return "connecting"
+	case feed.Refused:
+		return "refused"
 	}
 	return "live"
 }
 
 // state says which moment is shown.
-func (p *past) state(now time.Time) string {
-	at := p.clock(now)
-	if at.IsZero() {
+func (p *past) state(at, present time.Time) string {
+	if p.at.IsZero() {
 		return "reading the history"
 	}
-	text := at.Local().Format("2006-01-02 15:04:05.000") + " (" + duration.HumanDuration(now.Sub(at)) + " ago)"
+	ago := " (" + duration.HumanDuration(present.Sub(at)) + " ago)"
+	text := at.Local().Format("2006-01-02 15:04:05.000") + ago
 	switch {
 	case p.busy:
 		return "at " + text + ", reading"
 	case p.still:
 		return "at " + text
 	}
-	return fmt.Sprintf("playing %gx at %s", p.speed, at.Local().Format(time.DateTime)+" ("+duration.HumanDuration(now.Sub(at))+" ago)")
+	return fmt.Sprintf("playing %gx at %s", p.speed, at.Local().Format(time.DateTime)+ago)
 }

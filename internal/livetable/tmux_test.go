@@ -139,7 +139,7 @@ type world struct {
 	server *httptest.Server
 }
 
-func newWorld(t *testing.T, pods int) *world {
+func newWorld(t testing.TB, pods int) *world {
 	api := fakeapi.New(fakeapi.Options{Resources: []fakeapi.Resource{fakeapi.Pods, fakeapi.Deployments}})
 	w := &world{api, httptest.NewServer(api)}
 	t.Cleanup(w.server.Close)
