@@ -221,6 +221,24 @@ func TestGateway(t *testing.T) {
 	}
 }
 
+// TestUseContext: the server of the context is used only if it is a gateway, and stays in use.
+func TestUseContext(t *testing.T) {
+	shared, server := newServer(t, "one", true, true), newServer(t, "one", false, true)
+	if got := newFlags(t, server.URL, "").UseContext(t.Context()); got != "" {
+		t.Errorf("an API server: %q", got)
+	}
+	if got := newFlags(t, "", "").UseContext(t.Context()); got != "" {
+		t.Errorf("no kubeconfig: %q", got)
+	}
+	f := newFlags(t, shared.URL, server.URL)
+	if got := f.UseContext(t.Context()); got != shared.URL {
+		t.Errorf("a gateway: %q", got)
+	}
+	if got, err := f.Gateway(t.Context()); got != shared.URL || err != nil {
+		t.Errorf("after that: %q, %v", got, err)
+	}
+}
+
 // TestArguments: kubectl gets the flags that were given.
 func TestArguments(t *testing.T) {
 	f := newFlags(t, "", "", "--token", "x", "-n", "shop", "--as-group", "a", "--as-group=b,c", "--server", "https://example.com", "--insecure-skip-tls-verify")

@@ -21,42 +21,58 @@ const dialTimeout = time.Second
 // Gateway chooses the gateway for a command that needs one, and returns its URL: that of
 // [Flags.Server]; that of this machine, if it is up; the server of the context, if it is a
 // gateway; otherwise that of this machine. It does not fail because a gateway does not answer.
+// Once a server is in use, that is the gateway.
 func (f *Flags) Gateway(ctx context.Context) (server string, err error) {
+	if f.gateway != "" {
+		return f.gateway, nil
+	}
 	if server, err = f.Server(); err != nil {
 		return "", err
 	}
+	if server == "" && !f.localUp(ctx) {
+		server = f.UseContext(ctx)
+	}
 	if server == "" {
-		server = f.anyGateway(ctx)
+		server = f.local
 	}
 	f.Use(server)
 	return server, nil
 }
 
-func (f *Flags) anyGateway(ctx context.Context) string {
+// localUp reports whether something listens where the gateway of this machine would.
+func (f *Flags) localUp(ctx context.Context) bool {
 	dialer := net.Dialer{Timeout: dialTimeout}
-	if conn, err := dialer.DialContext(ctx, "tcp", strings.TrimPrefix(f.local, "http://")); err == nil {
-		conn.Close()
-		return f.local
+	conn, err := dialer.DialContext(ctx, "tcp", strings.TrimPrefix(f.local, "http://"))
+	if err != nil {
+		return false
 	}
+	conn.Close()
+	return true
+}
+
+// UseContext makes the server of the context the gateway, if it is one, and returns its URL; ""
+// if it is not.
+func (f *Flags) UseContext(ctx context.Context) (server string) {
 	config, err := f.ToRESTConfig()
 	if err != nil || !f.configured() {
-		return f.local
+		return ""
 	}
-	server, err := ServerURL(config)
+	u, err := ServerURL(config)
 	if err != nil {
-		return f.local
+		return ""
 	}
 	client, err := rest.HTTPClientFor(config)
 	if err != nil {
-		return f.local
+		return ""
 	}
 	defer client.CloseIdleConnections()
 	ctx, cancel := context.WithTimeout(ctx, serverTimeout)
 	defer cancel()
-	if _, err := fetch(ctx, client, server.String()+gatewayPath); err != nil {
-		return f.local
+	if _, err := fetch(ctx, client, u.String()+gatewayPath); err != nil {
+		return ""
 	}
-	return server.String()
+	f.Use(u.String())
+	return u.String()
 }
 
 // ServerURL returns the URL of a configuration's server, without a slash at its end.

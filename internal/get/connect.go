@@ -31,6 +31,9 @@ func (c *command) connect(ctx context.Context, live bool) (end func(), err error
 		return end, err
 	}
 	if server == "" {
+		server = c.flags.UseContext(ctx)
+	}
+	if server == "" {
 		return end, errors.New("--at needs a gateway, which records the past: name it with --server, or start one for this context with 'watchkeeper serve'")
 	}
 	moment, err := c.Moment(ctx, c.flags, c.at)

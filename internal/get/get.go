@@ -8,6 +8,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"strings"
 	"sync"
 
 	"github.com/spf13/cobra"
@@ -60,12 +61,13 @@ func New(o Options) *cobra.Command {
 	kubectl := cmd.Run
 	cmd.Run = nil
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		return c.report(cmd, c.run(cmd, args, kubectl))
+		return c.report(c.run(cmd, args, kubectl))
 	}
 	cmd.Example = example
 	cmd.Long += "\n\n" + additions
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return c.report(cmd, fmt.Errorf("%w\nSee '%s --help' for usage.", err, cmd.CommandPath()))
+		fmt.Fprintf(o.ErrOut, "error: %v\nSee '%s --help' for usage.\n", err, cmd.CommandPath())
+		return ExitError(cmdutil.DefaultErrorExitCode)
 	})
 	f := cmd.Flags()
 	f.SetNormalizeFunc(cliflag.WordSepNormalizeFunc)
@@ -80,12 +82,14 @@ func New(o Options) *cobra.Command {
 }
 
 const (
-	additions = `The server is the one of --server or WATCHKEEPER_SERVER, else the gateway on this
+	additions = `With --watch in a terminal, tables update in place; several resources are allowed.
+
+The server is the one of --server or WATCHKEEPER_SERVER, else the gateway on this
 machine if it serves the cluster of the current context, else the API server of the
 context. WATCHKEEPER_SERVER=none excludes a gateway.`
 
 	example = `  watchkeeper get pods
-  watchkeeper get deploy,rs,pods -n shop
+  watchkeeper get deploy,rs,pods -n shop -w
   watchkeeper get pods -A -o wide --at 10m
   watchkeeper get deployment/web -o yaml`
 )
@@ -111,7 +115,7 @@ var panicOnFatal = sync.OnceFunc(func() {
 })
 
 // report prints an error as kubectl does, and returns an [ExitError] in its place.
-func (c *command) report(cmd *cobra.Command, err error) (out error) {
+func (c *command) report(err error) (out error) {
 	exit, known := errors.AsType[ExitError](err)
 	switch {
 	case err == nil:
@@ -132,16 +136,9 @@ func (c *command) recovered(v any) error {
 		panic(v)
 	}
 	if f.message != "" {
-		fmt.Fprintln(c.ErrOut, trimNewline(f.message))
+		fmt.Fprintln(c.ErrOut, strings.TrimSuffix(f.message, "\n"))
 	}
 	return ExitError(f.code)
-}
-
-func trimNewline(s string) string {
-	if n := len(s) - 1; n >= 0 && s[n] == '\n' {
-		return s[:n]
-	}
-	return s
 }
 
 // run runs the command once its flags are parsed.
@@ -166,10 +163,14 @@ func (c *command) run(cmd *cobra.Command, args []string, kubectl func(*cobra.Com
 	if err := c.kubectl(cmd, args, kubectl); err != nil {
 		return err
 	}
-	if n := warnings.WarningCount(); c.warningsAsErrors && n > 0 {
-		return fmt.Errorf("%d warning%s received", n, map[bool]string{false: "s"}[n == 1])
+	switch n := warnings.WarningCount(); {
+	case !c.warningsAsErrors || n == 0:
+		return nil
+	case n == 1:
+		return errors.New("1 warning received")
+	default:
+		return fmt.Errorf("%d warnings received", n)
 	}
-	return nil
 }
 
 // kubectl runs kubectl's command.

@@ -124,7 +124,7 @@ func extended(codes []string) (color string, used int) {
 			return fmt.Sprintf("#%02x%02x%02x", level(n/36), level(n/6), level(n)), 2
 		}
 		grey := 8 + 10*(n-232)
-		return fmt.Sprintf("#%[1]02x%[1]02x%[1]02x", grey), 2
+		return fmt.Sprintf("#%02[1]x%02[1]x%02[1]x", grey), 2
 	}
 	return "", 1
 }
