@@ -114,6 +114,9 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		return m, cmd
 	}
 	m.take(time.Now())
+	if !m.past.on && m.refusal() != nil {
+		return m, m.quit()
+	}
 	m.draw(time.Now())
 	return m, cmd
 }
