@@ -34,7 +34,9 @@ var ownStages embed.FS
 // writeKwokConfig writes kwok's configuration: how nodes and Pods change (stages), and
 // the targets of `kubectl logs`, `exec`, `attach` and `port-forward`, which are the
 // same for every container (see podCommands).
-func (c cluster) writeKwokConfig(s state) error {
+//
+// more, unless empty, is the directory of further stages (`up --stages`).
+func (c cluster) writeKwokConfig(s state, more string) error {
 	var out bytes.Buffer
 	add := func(document string) {
 		fmt.Fprintf(&out, "---\n%s\n", strings.TrimSpace(document))
@@ -44,16 +46,17 @@ func (c cluster) writeKwokConfig(s state) error {
 	add(podfast.DefaultPodReady)
 	add(podfast.DefaultPodComplete)
 	add(podfast.DefaultPodDelete)
-	entries, err := ownStages.ReadDir("stages")
+	own, err := fs.Sub(ownStages, "stages")
 	if err != nil {
 		return err
 	}
-	for _, entry := range entries {
-		data, err := ownStages.ReadFile("stages/" + entry.Name())
-		if err != nil {
+	if err := eachStage(own, add); err != nil {
+		return err
+	}
+	if more != "" {
+		if err := eachStage(os.DirFS(more), add); err != nil {
 			return err
 		}
-		add(string(data))
 	}
 	for _, object := range []any{
 		kwokOptions(),
@@ -79,6 +82,40 @@ func (c cluster) writeKwokConfig(s state) error {
 		add(string(data))
 	}
 	return os.WriteFile(c.path("kwok.yaml"), out.Bytes(), 0o600)
+}
+
+// eachStage calls add with the content of each *.yaml of a directory, of which there has
+// to be one.
+func eachStage(dir fs.FS, add func(string)) error {
+	names, err := fs.Glob(dir, "*.yaml")
+	if err != nil {
+		return err
+	}
+	if len(names) == 0 {
+		return errors.New("the directory of --stages has no *.yaml")
+	}
+	for _, name := range names {
+		data, err := fs.ReadFile(dir, name)
+		if err != nil {
+			return err
+		}
+		add(string(data))
+	}
+	return nil
+}
+
+// kwokName is the environment variable with the name that kwok gives itself in its
+// User-Agent. The API server takes the manager in metadata.managedFields from there.
+const kwokName = "LOCALCLUSTER_KWOK_NAME"
+
+// nameKubelet lets kwok name itself kubelet, so that what stages show of a kubelet has
+// the manager that it has in a real cluster.
+func nameKubelet(specs []spec) {
+	for i := range specs {
+		if specs[i].name == kwokController {
+			specs[i].env = append(specs[i].env, kwokName+"=kubelet")
+		}
+	}
 }
 
 // kwokOptions raises the number of workers, so that the Pods of `localcluster load`

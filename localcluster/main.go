@@ -97,6 +97,7 @@ Every command takes --dir (or $LOCALCLUSTER_DIR), the directory of the cluster.`
 		restoreCommand(&dir),
 		downCommand(&dir),
 		loadCommand(&dir),
+		metricsCommand(&dir),
 		// Only for the help text: main runs kubectl before cobra.
 		&cobra.Command{
 			Use:   "kubectl [--dir DIR] ARGS…",

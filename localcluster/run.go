@@ -65,6 +65,9 @@ func runKubernetes(command *cobra.Command) error {
 // runKwok runs kwok as kwok's own main does, with a logger and the configuration
 // (see kwok.go) in the context.
 func runKwok() error {
+	if name := os.Getenv(kwokName); name != "" {
+		os.Args[0] = name
+	}
 	forgetGlobalFlags()
 	flags := pflag.NewFlagSet("global", pflag.ContinueOnError)
 	flags.ParseErrorsAllowlist.UnknownFlags = true

@@ -24,6 +24,7 @@ type upOptions struct {
 	apiserverPort int // 0: as in the last up, or any free port
 	fresh         bool
 	apiserver     []string // additional arguments of kube-apiserver, as --name=value
+	stages        string   // directory of further stages of kwok, or empty
 	apiservers    int
 	balance       balancer.Mode // with several API servers
 }
@@ -87,6 +88,7 @@ that are ready, and balances
 	command.Flags().StringVar(&featureGates, "feature-gates", "", "feature gates of kube-apiserver, such as A=true,B=false; not kept for the next up")
 	command.Flags().StringVar(&runtimeConfig, "runtime-config", "", "runtime config of kube-apiserver, such as api/all=true; not kept for the next up")
 	command.Flags().StringArrayVar(&apiserverArgs, "apiserver-arg", nil, "`NAME=VALUE` of a flag of kube-apiserver, such as audit-log-path=/tmp/audit.log; replaces localcluster's own value of that flag; may be repeated; not kept for the next up")
+	command.Flags().StringVar(&options.stages, "stages", "", "`DIR` of files *.yaml with further stages of kwok, which then names itself kubelet in what it writes; not kept for the next up")
 	command.Flags().IntVar(&options.apiservers, "apiservers", 1, "number of API servers; not kept for the next up")
 	command.Flags().StringVar(&balance, "balance", string(balancer.Connection), "what a balancer spreads over several API servers: connection, request or random")
 	return command
@@ -116,7 +118,7 @@ func up(ctx context.Context, c cluster, options upOptions, out io.Writer) error 
 	if err := c.writeKubeconfigs(server); err != nil {
 		return err
 	}
-	if err := c.writeKwokConfig(s); err != nil {
+	if err := c.writeKwokConfig(s, options.stages); err != nil {
 		return err
 	}
 	apiservers := s.apiservers(options.apiservers)
@@ -130,6 +132,9 @@ func up(ctx context.Context, c cluster, options upOptions, out io.Writer) error 
 	specs, err := c.specs(s, apiservers, options.apiserver)
 	if err != nil {
 		return err
+	}
+	if options.stages != "" {
+		nameKubelet(specs)
 	}
 	s.Commands = map[string][]string{}
 	for _, spec := range specs {
