@@ -7,6 +7,7 @@ import (
 	"context"
 	"crypto/tls"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -146,8 +147,8 @@ func metricsHandler(client kubernetes.Interface, file string) http.Handler {
 	answer := func(w http.ResponseWriter, value any, err error) {
 		w.Header().Set("Content-Type", "application/json")
 		if err != nil {
-			status, ok := err.(apierrors.APIStatus)
-			if !ok {
+			var status apierrors.APIStatus
+			if !errors.As(err, &status) {
 				status = apierrors.NewInternalError(err)
 			}
 			s := status.Status()
