@@ -58,7 +58,12 @@ type part struct {
 	stream   *history.Stream
 	from, to history.Moment
 	keys     map[kube.Key]bool // of the selected objects; nil selects all
+	// namespaced is set if keys was chosen and there are objects in namespaces, selected or not.
+	namespaced bool
 }
+
+// empty reports whether none of the objects is selected.
+func (p *part) empty() bool { return p.keys != nil && len(p.keys) == 0 }
 
 // Export writes a recording of the selection. If that is empty it fails with
 // [ErrNothing] and writes nothing. After any other error the output is not a
@@ -129,8 +134,13 @@ func (x *Exporter) plan(ctx context.Context, sel Selection) ([]*part, *Header, e
 			}
 		}
 	}
+	if !slices.ContainsFunc(all, func(p *part) bool { return !p.empty() }) {
+		return nil, nil, ErrNothing
+	}
 	for _, p := range all {
-		if p.keys != nil && len(p.keys) == 0 {
+		// That there was no such object is a part of the record. But the objects of a resource
+		// without namespaces were only left out.
+		if p.empty() && !sel.Named && !p.namespaced {
 			continue
 		}
 		parts = append(parts, p)
@@ -140,9 +150,6 @@ func (x *Exporter) plan(ctx context.Context, sel Selection) ([]*part, *Header, e
 		if at := p.to.At.UTC(); at.After(h.To) {
 			h.To = at
 		}
-	}
-	if len(parts) == 0 {
-		return nil, nil, ErrNothing
 	}
 	// The first state of a resource may be older: it did not change until then.
 	if h.From.Before(sel.From) && sel.From.Before(h.To) {
@@ -243,6 +250,7 @@ func (p *part) choose(ctx context.Context, sel Selection, chosen map[string]bool
 	keys := map[kube.Key]bool{}
 	anywhere := slices.Contains(sel.Anywhere, p.stream.Resource())
 	match := func(o *scan.Object) error {
+		p.namespaced = p.namespaced || o.Key.Namespace() != ""
 		if ns := o.Key.Namespace(); sel.Namespace != "" && ns != sel.Namespace && (ns != "" || !anywhere) {
 			return nil
 		}

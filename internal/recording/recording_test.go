@@ -217,6 +217,50 @@ func TestSelections(t *testing.T) {
 	}
 }
 
+// TestNoneSelected: that there is no object of a resource in a namespace is a part of its
+// recording, unless the resource has no namespaces.
+func TestNoneSelected(t *testing.T) {
+	s := openStore(t)
+	fill(t, s)
+	services, nodes := kube.Resource{Version: "v1", Name: "services"}, kube.Resource{Version: "v1", Name: "nodes"}
+	begin := func(res kube.Resource, objects ...*scan.Object) {
+		t.Helper()
+		st, err := s.Stream(res)
+		if err != nil {
+			t.Fatal(err)
+		}
+		item, err := scan.ParseTemplate(`{"kind":"X","apiVersion":"v1","metadata":{}}`)
+		if err == nil {
+			err = st.Begin(history.Form{ListKind: "XList", Item: item}, slices.Values(objects), 10, at(10))
+		}
+		if err == nil {
+			err = st.Append(nil, 40, at(40))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	begin(services, pod(t, "other", "lamp", 7, "Running"))
+	begin(nodes, pod(t, "", "n1", 8, "Running"))
+	for want, named := range map[string]bool{"pods services": false, "pods services nodes": true} {
+		sel := everything()
+		sel.Resources, sel.Named, sel.Namespace = []kube.Resource{pods, services, nodes}, named, "team"
+		to := openStore(t)
+		if _, _, err := Import(t.Context(), bytes.NewReader(export(t, s, sel)), to, 0); err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, res := range sel.Resources {
+			if len(to.Streams(res)) > 0 {
+				got = append(got, res.Name)
+			}
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+}
+
 // TestDamage: a damaged file is refused with a documented error.
 func TestDamage(t *testing.T) {
 	s := openStore(t)
