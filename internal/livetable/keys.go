@@ -4,6 +4,7 @@
 package livetable
 
 import (
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -36,9 +37,17 @@ Details
   r                   read again
   Esc                 back to the table`
 
-// key handles a key.
+// key handles a key. To a terminal, Alt with a key is the same as Esc and then the key.
 func (m *model) key(msg tea.KeyPressMsg) tea.Cmd {
-	switch key := msg.String(); {
+	key, alt := strings.CutPrefix(msg.String(), "alt+")
+	if alt {
+		m.one(msg, "esc")
+	}
+	return m.one(msg, key)
+}
+
+func (m *model) one(msg tea.KeyPressMsg, key string) tea.Cmd {
+	switch {
 	case key == "ctrl+c":
 		return m.quit()
 	case key == "ctrl+z":

@@ -58,12 +58,15 @@ func runPlain(ctx context.Context, o Options) error {
 
 // tell prints what is new.
 func (w *plainWriter) tell(ctx context.Context, now time.Time) error {
-	refused, caught := 0, 0
+	refused, caught, inOrder := 0, 0, true
 	for i, s := range w.streams {
-		for _, e := range w.first(i, s.feed.Drain(), now) {
-			w.event(s, e, now)
+		if inOrder { // first lists are printed in the order of the watches
+			for _, e := range w.first(i, s.feed.Drain(), now) {
+				w.event(s, e, now)
+			}
+			s.table().Expire(now)
+			inOrder = w.listed[i] || s.current().Phase == feed.Refused
 		}
-		s.table().Expire(now)
 		if state := s.current(); state != w.states[i] {
 			w.state(s, w.states[i], state, now)
 			w.states[i] = state
@@ -118,6 +121,9 @@ func (w *plainWriter) first(i int, c feed.Changes, now time.Time) []feed.Event {
 	w.listed[i] = true
 	s.table().Replace(c.Columns, c.List, now)
 	only := &screen.Screen{Style: screen.Style{ASCII: true}, NoHeaders: w.NoHeaders, Sections: []*screen.Section{s.section}}
+	if i > 0 {
+		fmt.Fprintln(w.out)
+	}
 	for _, l := range only.Final(0, now) {
 		fmt.Fprintln(w.out, l)
 	}
