@@ -52,7 +52,9 @@ func TestRandomTerminal(t *testing.T) {
 			time.Sleep(time.Duration(random.IntN(300)) * time.Millisecond)
 		}
 	}
+	w.deployment("zz", "9/9")
 	w.pod("zz", "1/1", "Last") // in the order of some columns, it is not the last row
+	term.wait(`^zz +9-9`)
 	term.wait(`^zz +1-1 +Last`)
 	term.keys("Escape")
 	for range 3 { // until there is no order
