@@ -34,10 +34,19 @@ func (s *Screen) Lines(now time.Time) []string {
 	}
 	s.layout(s.Height-1, now)
 	for i, section := range s.Sections {
-		if i > 0 && d.room() > 1 {
+		if s.folded(section) {
+			continue
+		}
+		if len(d.lines) > 0 && d.room() > 1 {
 			d.lines = append(d.lines, "")
 		}
 		section.lines(d, s.cursorIn(i))
+	}
+	if none := s.none(); none != "" {
+		if len(d.lines) > 0 && d.room() > 1 {
+			d.lines = append(d.lines, "")
+		}
+		d.line(dim, none)
 	}
 	if room := max(s.Height-1, 0); len(d.lines) > room {
 		d.lines = d.lines[:room]
@@ -55,11 +64,37 @@ func (s *Screen) cursorIn(i int) kube.Key {
 	return ""
 }
 
+// folded reports whether a table is only named, in one line with all that are empty.
+func (s *Screen) folded(section *Section) bool {
+	return len(s.Sections) > 1 && section.Table.Len() == 0 && section.Note == ""
+}
+
+// none is the line that names the empty tables, "" if there is none.
+func (s *Screen) none() string {
+	var titles []string
+	for _, section := range s.Sections {
+		if s.folded(section) {
+			titles = append(titles, section.Title)
+		}
+	}
+	if len(titles) == 0 {
+		return ""
+	}
+	return strings.Join(titles, ", ") + ": none"
+}
+
 // layout gives each table its part of the lines.
 func (s *Screen) layout(lines int, now time.Time) {
-	lines -= len(s.Sections) - 1 // between the tables
+	lines++ // there is a line between two tables, and none after the last
+	if s.none() != "" {
+		lines -= 2
+	}
 	wants := make([]int, len(s.Sections))
 	for i, section := range s.Sections {
+		if s.folded(section) {
+			continue
+		}
+		lines--
 		wants[i] = section.Table.Len()
 		if wants[i] = len(section.Table.Rows()); !s.NoHeaders || wants[i] == 0 {
 			lines--
