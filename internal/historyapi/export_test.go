@@ -10,3 +10,10 @@ func SetMaxScanned(n int) (reset func()) {
 	maxScanned = n
 	return func() { maxScanned = before }
 }
+
+// SetStoryLimits sets the limits of a story, until reset.
+func SetStoryLimits(objects, versions, events int) (reset func()) {
+	o, v, e := maxObjects, maxVersions, maxEvents
+	maxObjects, maxVersions, maxEvents = objects, versions, events
+	return func() { maxObjects, maxVersions, maxEvents = o, v, e }
+}

@@ -138,14 +138,19 @@ func statusOf(t *testing.T, w *httptest.ResponseRecorder) (s metav1.Status, head
 // ask sends a GET and decodes the answer.
 func ask[T any](f *fixture, path string) (answer T) {
 	f.t.Helper()
-	w := f.get(path)
+	return decoded[T](f.t, f.get(path))
+}
+
+// decoded decodes an answer that has to be JSON.
+func decoded[T any](t *testing.T, w *httptest.ResponseRecorder) (answer T) {
+	t.Helper()
 	if h := w.Header(); w.Code != http.StatusOK || h.Get("Cache-Control") != "no-store" || h.Get("Content-Type") != "application/json" {
-		f.t.Fatalf("%s: %d %v %s", path, w.Code, h, w.Body)
+		t.Fatalf("%d %v %s", w.Code, h, w.Body)
 	}
 	d := json.NewDecoder(w.Body)
 	d.DisallowUnknownFields()
 	if err := d.Decode(&answer); err != nil {
-		f.t.Fatalf("%s: %v in %s", path, err, w.Body)
+		t.Fatalf("%v in %s", err, w.Body)
 	}
 	return answer
 }

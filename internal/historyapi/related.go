@@ -25,7 +25,7 @@ type candidate struct {
 	uid      string
 	kind     string
 	owned    ownedBy
-	object   *scan.Object
+	object   *scan.Object // of a Pod
 	related  bool
 }
 
@@ -54,7 +54,9 @@ func (w *storyWriter) find(target kube.Resource, key kube.Key) error {
 	case target.GroupResource() == "namespaces": // what is in it may keep it from being deleted
 		namespace = key.Name()
 	case target.GroupResource() == "nodes": // its Pods are of all namespaces
-		namespaced = slices.DeleteFunc(namespaced, func(r kube.Resource) bool { return r.GroupResource() != "pods" })
+		namespaced = slices.DeleteFunc(namespaced, func(r kube.Resource) bool {
+			return r.GroupResource() != "pods" && r.GroupResource() != "poddisruptionbudgets.policy"
+		})
 	default:
 		namespaced = nil
 	}
@@ -90,7 +92,10 @@ func (w *storyWriter) candidates(r kube.Resource, namespace string) (all []*cand
 	seen := map[string]bool{}
 	add := func(o *scan.Object) {
 		id := string(o.Key) + "\x00" + o.UID
-		c := &candidate{resource: r, key: o.Key, uid: o.UID, kind: o.Kind, object: o}
+		c := &candidate{resource: r, key: o.Key, uid: o.UID, kind: o.Kind}
+		if c.kind == "Pod" {
+			c.object = o
+		}
 		if seen[id] {
 			return
 		}
@@ -223,21 +228,27 @@ func (w *storyWriter) relateOthers(all []*candidate, target kube.Resource, key k
 	for _, c := range all {
 		ref := c.owned.Spec.ScaleTargetRef
 		switch {
-		case c.related, c.key.Namespace() != key.Namespace() && c.kind != "Node":
+		case c.related:
+		case c.kind == "PodDisruptionBudget" && selects(c, pods):
+			c.related = true
+			w.add(c.resource, c.key)
+		case c.key.Namespace() != key.Namespace() && c.kind != "Node":
 		case uses[named{c.kind, c.key.Name()}],
 			c.kind == "HorizontalPodAutoscaler" && workloads[named{ref.Kind, ref.Name}],
-			(c.kind == "ResourceQuota" || c.kind == "LimitRange") && len(pods) > 0 && key.Namespace() != "",
-			c.kind == "PodDisruptionBudget" && selects(c.owned.Spec.Selector, pods):
+			(c.kind == "ResourceQuota" || c.kind == "LimitRange") && len(pods) > 0 && key.Namespace() != "":
 			c.related = true
 			w.add(c.resource, c.key)
 		}
 	}
 }
 
-// selects reports whether a selector matches the labels of one of some Pods.
-func selects(selector *metav1.LabelSelector, pods []*candidate) bool {
-	s, err := metav1.LabelSelectorAsSelector(selector)
-	return err == nil && slices.ContainsFunc(pods, func(c *candidate) bool { return s.Matches(labels.Set(c.owned.Metadata.Labels)) })
+// selects reports whether the selector of an object matches the labels of one of some Pods of
+// its namespace.
+func selects(by *candidate, pods []*candidate) bool {
+	s, err := metav1.LabelSelectorAsSelector(by.owned.Spec.Selector)
+	return err == nil && slices.ContainsFunc(pods, func(c *candidate) bool {
+		return c.key.Namespace() == by.key.Namespace() && s.Matches(labels.Set(c.owned.Metadata.Labels))
+	})
 }
 
 // findEvents adds the Events about the related objects, and the Pods for which others were

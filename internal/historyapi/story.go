@@ -28,16 +28,19 @@ const storyName = "/story"
 // defaultStory is how long before its end a story begins.
 const defaultStory = time.Hour
 
-// The limits of a story. What they leave out is said in the answer.
+// The limits of a story. What they leave out is said in the answer. Tests change some of them.
 const (
-	// maxListed bounds the objects of a resource among which related ones are looked for,
-	// and maxEvents the versions of Events that are read.
+	// maxListed bounds the objects of a resource among which related ones are looked for.
 	maxListed = 20_000
-	maxEvents = 10_000
-	// maxObjects, maxVersions and maxStoryBytes bound what a story is written from.
-	maxObjects    = 1000
-	maxVersions   = 20_000
+	// maxStoryBytes, maxObjects and maxVersions bound what a story is written from.
 	maxStoryBytes = 128 << 20
+)
+
+var (
+	maxObjects  = 1000
+	maxVersions = 20_000
+	// maxEvents bounds the versions of Events that are read.
+	maxEvents = 10_000
 )
 
 // story tells what happened to an object and what it owns, is owned by, runs on and mounts.
@@ -63,7 +66,7 @@ func (c *call) story() (any, error) {
 		return nil, err
 	}
 	defer release()
-	w := &storyWriter{call: c, namespace: t.Namespace, from: c.timeOf(t.Resource, since), to: to, found: map[string]*related{}, left: map[string]int{}}
+	w := &storyWriter{call: c, namespace: t.Namespace, from: c.timeOf(t.Resource, since), to: to, spans: map[kube.Resource][]eventRange{}, found: map[string]*related{}, left: map[string]int{}}
 	w.since, w.until = kube.Moment{At: w.from, Ago: since.Ago}, kube.Moment{At: to, Ago: until.Ago}
 	if !w.from.Before(w.to) {
 		return nil, refuseBad("since is not before until")
@@ -112,7 +115,8 @@ type storyWriter struct {
 	from, to     time.Time
 	since, until kube.Moment
 
-	found map[string]*related // by resource and key
+	spans map[kube.Resource][]eventRange // see ranges
+	found map[string]*related            // by resource and key
 	order []*related          // in the order in which they were found
 
 	denied   []string
@@ -161,8 +165,11 @@ func (w *storyWriter) allowed(resources []kube.Resource, namespace string) (out 
 	return out, err
 }
 
-// ranges yields the ranges of a resource's epochs that are in the span of the story.
+// ranges returns the ranges of a resource's epochs that are in the span of the story.
 func (w *storyWriter) ranges(r kube.Resource) (all []eventRange, err error) {
+	if all, ok := w.spans[r]; ok {
+		return all, nil
+	}
 	streams := w.store.Streams(r)
 	for i, st := range streams {
 		one, ok, err := rangeOf(w.r.Context(), st, i == len(streams)-1, w.since, w.until)
@@ -179,6 +186,7 @@ func (w *storyWriter) ranges(r kube.Resource) (all []eventRange, err error) {
 		}
 		all = append(all, one)
 	}
+	w.spans[r] = all
 	return all, nil
 }
 

@@ -82,7 +82,7 @@ func (t *teller) tellFinalizers(th *thing, i int) {
 		case names == "" && ep.Ongoing:
 			title = fmt.Sprintf("%s %s terminates", th.kind, th.key.Name())
 		case names == "":
-			title = fmt.Sprintf("deletion of %s %s took %s", th.kind, th.key.Name(), lasted(waited))
+			title = fmt.Sprintf("deletion of %s %s waited for %s", th.kind, th.key.Name(), lasted(waited))
 		case !ep.Ongoing:
 			title = fmt.Sprintf("deletion of %s %s was blocked by its finalizers (%s) for %s", th.kind, th.key.Name(), names, lasted(waited))
 		case len(final.look().Metadata.Finalizers) == 0:
@@ -91,7 +91,7 @@ func (t *teller) tellFinalizers(th *thing, i int) {
 		if first.initial {
 			title += "; it was requested before " + stamp(t.From)
 		}
-		for _, typ := range []string{"NamespaceDeletionDiscoveryFailure", "NamespaceDeletionGroupVersionParsingFailure", "NamespaceDeletionContentFailure", "NamespaceContentRemaining", "NamespaceFinalizersRemaining"} {
+		for _, typ := range []string{"NamespaceDeletionDiscoveryFailure", "NamespaceDeletionGroupVersionParsingFailure", "NamespaceDeletionContentFailure", "NamespaceFinalizersRemaining", "NamespaceContentRemaining"} {
 			for _, span := range t.spansOf(th, typ, "True") {
 				ep.said = addCause(ep.said, span.cause(th))
 				ep.claims = append(ep.claims, span.claims...)

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/watchkeeper/watchkeeper/informer/kube"
 	"github.com/watchkeeper/watchkeeper/internal/api"
@@ -161,18 +162,26 @@ func (t *teller) link() {
 // class returns a text that Events have in common which say the same about objects of one
 // workload: names of objects, and words with digits, may differ.
 func (ev *event) class(t *teller) string {
-	return strings.Join([]string{ev.Type, ev.Reason, ev.about().Kind, ev.entry.about.String(), withoutNames(ev.text(), ev.about().Name)}, "\x00")
+	return strings.Join([]string{ev.Type, ev.Reason, ev.about().Kind, ev.entry.about.String(), masked(ev.text(), func(w string) bool { return hasDigit(w) || isName(w, ev.about().Name) })}, "\x00")
 }
 
-// withoutNames replaces the words of a text that have digits, or the name of an object.
-func withoutNames(text, name string) string {
+// masked replaces some words of a text.
+func masked(text string, mask func(word string) bool) string {
 	words := strings.Fields(text)
 	for i, w := range words {
-		if strings.ContainsAny(w, "0123456789") || name != "" && strings.Contains(w, name) {
+		if mask(w) {
 			words[i] = "*"
 		}
 	}
 	return strings.Join(words, " ")
+}
+
+func hasDigit(word string) bool { return strings.ContainsAny(word, "0123456789") }
+
+// isName reports whether a word has the name of an object, or looks like one that a controller
+// has made, such as web-7d4b9c-x2x1z. Numbers do not.
+func isName(word, name string) bool {
+	return name != "" && strings.Contains(word, name) || hasDigit(word) && strings.Contains(word, "-") && strings.ContainsFunc(word, unicode.IsLetter)
 }
 
 // add folds another Event into this one.

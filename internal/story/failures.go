@@ -280,7 +280,7 @@ func addCause(all []said, c api.Cause) []said {
 	field := func(c api.Cause) string { return strings.Replace(c.Field, ".lastState.", ".state.", 1) }
 	for i := range all {
 		was := all[i].Cause
-		same := was.Text == c.Text || withoutNames(was.Text, was.Name) == withoutNames(c.Text, c.Name)
+		same := was.Text == c.Text || masked(was.Text, func(w string) bool { return isName(w, was.Name) }) == masked(c.Text, func(w string) bool { return isName(w, c.Name) })
 		if same && field(was) == field(c) && was.Kind == c.Kind {
 			all[i].names = appendOnce(all[i].names, c.Namespace+"/"+c.Name)
 			if n := len(all[i].names); n > 1 {

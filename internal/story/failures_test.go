@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/watchkeeper/watchkeeper/internal/api"
 )
 
@@ -69,6 +71,31 @@ func TestFailures(t *testing.T) {
 				t.Errorf("causes %+v", m.Causes)
 			}
 		})
+	}
+}
+
+// TestCauses: objects are counted to one cause only if they say the same: exit codes are not
+// names.
+func TestCauses(t *testing.T) {
+	l := newLog(t)
+	for i, code := range []int{1, 1, 2, 137} {
+		name := fmt.Sprintf("web-a-x%d", i)
+		l.initial(pod(name, "web-a", "", "", running))
+		l.put(10+float64(i), pod(name, "web-a", "", "", fmt.Sprintf(`phase: Running, containerStatuses: [{name: web, restartCount: 1, state: {terminated: {exitCode: %d, reason: Error}}}]`, code)))
+		l.event(10+float64(i), name+".1", "Warning", "BackOff", "Back-off restarting failed container web in pod "+name, "Pod", name)
+	}
+	s := l.tell("Pod/web-a-x0", 30)
+	var got []string
+	for _, c := range main(s).Causes {
+		got = append(got, fmt.Sprintf("%s %d", c.Text, c.Objects))
+	}
+	if diff := cmp.Diff([]string{"Error: exit 1 2", "Error: exit 2 0", "Error: exit 137 0"}, got); diff != "" {
+		t.Error(diff)
+	}
+	for _, e := range main(s).Entries {
+		if e.Type == api.EventType && (e.Count != 4 || e.What[1] != "and 3 messages like it about 4 Pods") {
+			t.Errorf("%+v", e)
+		}
 	}
 }
 

@@ -20,8 +20,8 @@ type step struct {
 	event    *event
 }
 
-// maxBetween is the pause after which another scaling of a workload is another episode, and
-// manySteps how many changes of direction make it a warning.
+// maxBetween is the pause after which another step of an autoscaler is another episode (of
+// others, it is maxTrail), and manyTurns how many changes of direction make it a warning.
 const (
 	maxBetween = 5 * time.Minute
 	manyTurns  = 2
@@ -36,9 +36,12 @@ func (t *teller) scaling() {
 		}
 		var open []step
 		for _, s := range t.steps(th) {
-			if len(open) > 0 && s.state.at.Sub(open[len(open)-1].state.at) > maxBetween {
-				t.tellScaling(th, open)
-				open = nil
+			if n := len(open); n > 0 {
+				pause := s.state.at.Sub(open[n-1].state.at)
+				if pause > maxBetween || pause > maxTrail && (s.event == nil || open[n-1].event == nil) {
+					t.tellScaling(th, open)
+					open = nil
+				}
 			}
 			open = append(open, s)
 		}

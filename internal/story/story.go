@@ -55,14 +55,15 @@ type teller struct {
 	all      []*episode // in order, after assemble
 }
 
-// rules find episodes. Their order does not matter but for failures, which rollouts read.
+// rules find episodes. Failures are found first; rollouts and disruptions tell some of them,
+// and then the others are told. Disruptions are those that no Node's episode tells.
 var rules = []func(*teller){
 	(*teller).failuresOfPods,
 	(*teller).rollouts,
 	(*teller).scaling,
-	(*teller).otherFailures,
 	(*teller).nodes,
 	(*teller).disruptions,
+	(*teller).otherFailures,
 	(*teller).creations,
 	(*teller).autoscalers,
 	(*teller).deletions,
