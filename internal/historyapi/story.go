@@ -4,7 +4,6 @@
 package historyapi
 
 import (
-	"cmp"
 	"fmt"
 	"net/http"
 	"slices"
@@ -52,12 +51,11 @@ func (c *call) story() (any, error) {
 	if t.Name == "" {
 		return nil, refuseBad("%s is a collection: a story is that of one object", c.path)
 	}
-	until, err := c.when("until", "now")
+	until, to, err := c.moment(t.Resource, "until", "now")
 	if err != nil {
 		return nil, err
 	}
-	to := cmp.Or(c.timeOf(t.Resource, until), c.now)
-	since, err := c.when("since", kube.Moment{At: to.Add(-defaultStory)}.String())
+	since, from, err := c.moment(t.Resource, "since", kube.Moment{At: to.Add(-defaultStory)}.String())
 	if err != nil {
 		return nil, err
 	}
@@ -66,7 +64,10 @@ func (c *call) story() (any, error) {
 		return nil, err
 	}
 	defer release()
-	w := &storyWriter{call: c, namespace: t.Namespace, from: c.timeOf(t.Resource, since), to: to, spans: map[kube.Resource][]eventRange{}, found: map[string]*related{}, left: map[string]int{}}
+	if to.After(c.now) {
+		to = c.now
+	}
+	w := &storyWriter{call: c, namespace: t.Namespace, from: from, to: to, spans: map[kube.Resource][]eventRange{}, found: map[string]*related{}, left: map[string]int{}}
 	w.since, w.until = kube.Moment{At: w.from, Ago: since.Ago}, kube.Moment{At: to, Ago: until.Ago}
 	if !w.from.Before(w.to) {
 		return nil, refuseBad("since is not before until")
@@ -100,6 +101,17 @@ func (c *call) story() (any, error) {
 	return out, nil
 }
 
+// moment returns a moment that a parameter names, and its time. A resourceVersion is one of
+// the resource.
+func (c *call) moment(r kube.Resource, parameter, usual string) (kube.Moment, time.Time, error) {
+	when, err := c.when(parameter, usual)
+	if err != nil || when.RV == 0 {
+		return when, when.At, err
+	}
+	state, err := c.Past.Locate(c.r.Context(), r, when)
+	return when, state.Since, err
+}
+
 // A related object is one that a story is about.
 type related struct {
 	resource kube.Resource
@@ -117,7 +129,7 @@ type storyWriter struct {
 
 	spans map[kube.Resource][]eventRange // see ranges
 	found map[string]*related            // by resource and key
-	order []*related          // in the order in which they were found
+	order []*related                     // in the order in which they were found
 
 	denied   []string
 	left     map[string]int // what limits have left out

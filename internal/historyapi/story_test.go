@@ -124,6 +124,7 @@ func TestStory(t *testing.T) {
 	for path, code := range map[string]int{
 		storyOfWeb + "?since=now":              http.StatusBadRequest,
 		storyOfWeb + "?since=x":                http.StatusBadRequest,
+		storyOfWeb + "?since=rv:50":            http.StatusGone,
 		storyOfWeb + "?limit=1":                http.StatusBadRequest,
 		storyOfWeb + "?until=" + f.when(0.2):   http.StatusNotFound, // it did not exist
 		storyOfWeb + "x":                       http.StatusNotFound,

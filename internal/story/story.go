@@ -92,7 +92,7 @@ func Tell(in Input) api.Story {
 
 // newTeller reads the objects and applies the rules.
 func newTeller(in Input) *teller {
-	t := &teller{Input: in, byUID: map[string]*thing{}}
+	t := &teller{Input: in, byUID: map[string]*thing{}, comparer: change.Comparer{Brief: true}}
 	objects := slices.Clone(in.Objects)
 	slices.SortStableFunc(objects, func(a, b Object) int {
 		return cmp.Or(cmp.Compare(a.Resource.String(), b.Resource.String()), cmp.Compare(a.Key, b.Key))
