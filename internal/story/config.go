@@ -75,7 +75,18 @@ func (t *teller) changes(g *group) string {
 			said = append(said, changesOf(th, g.from, g.to, ", which these Pods use,")...)
 		}
 	}
-	return list(said, 3)
+	return notes(said)
+}
+
+// maxNotes limits the changes that are said of an episode.
+const maxNotes = 3
+
+// notes joins what is said of changes.
+func notes(all []string) string {
+	if more := len(all) - maxNotes; more > 0 {
+		all = append(slices.Clone(all[:maxNotes]), fmt.Sprintf("%s more", plural(more, "change")))
+	}
+	return strings.Join(all, "; ")
 }
 
 // changesOf says how a thing was changed shortly before a time, and until another. An
@@ -110,7 +121,7 @@ func (t *teller) quotaChanges(message string, from, to time.Time) string {
 			said = append(said, changesOf(th, from, to, "")...)
 		}
 	}
-	return list(said, 3)
+	return notes(said)
 }
 
 // Used names an object that a Pod uses, in its namespace.

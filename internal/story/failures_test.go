@@ -129,8 +129,8 @@ func TestConfig(t *testing.T) {
 	s := l.want("Pod/web", 90,
 		"10-10 info: ConfigMap settings: key url changed by kubectl-edit",
 		"20-20 info: Secret keys: key url changed by vault",
-		"40- failed: Pod web: CrashLoopBackOff (exit 1: no database), 1 restart, not over; 30s before it, ConfigMap settings, which these Pods use, was changed (key url changed) by kubectl-edit, "+
-			"30s after its begin, ConfigMap settings was changed (key url changed) by kubectl-edit, 20s before it, Secret keys, which these Pods use, was changed (key url changed) by vault",
+		"40- failed: Pod web: CrashLoopBackOff (exit 1: no database), 1 restart, not over; 30s before it, ConfigMap settings, which these Pods use, was changed (key url changed) by kubectl-edit; "+
+			"30s after its begin, ConfigMap settings was changed (key url changed) by kubectl-edit; 20s before it, Secret keys, which these Pods use, was changed (key url changed) by vault",
 		"70-70 info: ConfigMap settings: key url changed by kubectl-edit")
 	if text := fmt.Sprint(s); strings.Contains(text, "c2Vjc") || strings.Contains(text, "very-") {
 		t.Errorf("values in %s", text)

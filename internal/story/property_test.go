@@ -78,7 +78,7 @@ func corpus(t testing.TB) (all []story.Input) {
 // TestProperties: whatever is missing of a history, and in whatever versions, the story has
 // the properties of all stories.
 func TestProperties(t *testing.T) {
-	for seed := range uint64(300) {
+	for seed := range uint64(150) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		for _, in := range corpus(t) {
 			verify(t, in, story.Tell(disturb(r, &in)))

@@ -156,9 +156,9 @@ func (t *teller) tellScaling(th *thing, steps []step) {
 	of := t.autoscalersOf(th)
 	var changed []string
 	for _, hpa := range of {
-		changed = append(changed, changesOf(hpa, first.state.at, first.state.at, "")...)
+		changed = append(changed, changesOf(hpa, first.state.at, last.state.at, "")...)
 	}
-	ep.note = list(changed, 2)
+	ep.note = notes(changed)
 	ep.Title = title
 	ep.covers = func(e *entry) bool { return slices.Contains(of, e.thing) }
 	t.add(ep)
