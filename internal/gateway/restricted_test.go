@@ -59,6 +59,8 @@ func TestRestrictedPaths(t *testing.T) {
 				"/at/1m" + deployments, "/at/1m/api/.." + deployments,
 				"/watchkeeper/v1/history/versions/apis/apps/v1/namespaces/default/deployments/web",
 				"/watchkeeper/v1/history/versions/api/.." + deployments + "/web",
+				"/watchkeeper/v1/story/apis/apps/v1/namespaces/default/deployments/web?since=2h",
+				"/watchkeeper/v1/story/api/.." + deployments + "/web",
 				"/watchkeeper/v1/history/diff" + deployments + "?from=rv:100",
 				"/watchkeeper/v1/history/changes?from=2h&resource=deployments.apps",
 				"/watchkeeper/v1/history/counts?from=2h&resource=deployments.apps",
@@ -80,6 +82,9 @@ func TestRestrictedPaths(t *testing.T) {
 				if code, body := get(path); code != http.StatusOK || strings.Contains(body, "deployment") || strings.Contains(body, "Deployment") {
 					t.Errorf("%s: %d %.300s", path, code, body)
 				}
+			}
+			if code, body := get("/watchkeeper/v1/story/api/v1/namespaces/default/pods/a?since=2h"); code != http.StatusOK || !strings.Contains(body, `"denied":["deployments.apps"`) || strings.Contains(body, "Deployment") {
+				t.Errorf("a story: %d %.500s", code, body)
 			}
 			mu.Lock()
 			for _, path := range asked {
