@@ -14,7 +14,7 @@ import { promisify } from 'node:util';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const localcluster = process.env.LOCALCLUSTER_BIN ?? join(root, 'bin/localcluster');
-const watchkeeper = process.env.WATCHKEEPER_BIN ?? join(root, 'bin/watchkeeper');
+export const watchkeeper = process.env.WATCHKEEPER_BIN ?? join(root, 'bin/watchkeeper');
 
 /** From run.mjs: {gateway, proxy, dir, www, browser}. */
 const given = process.env.WATCHKEEPER_TEST ? JSON.parse(process.env.WATCHKEEPER_TEST) : {};

@@ -8,7 +8,7 @@
  */
 
 import { batch, effect } from '@preact/signals';
-import { ALL, changes, compared, filter, group, kinds, marks, mode, needs, nodes, onlyDeleted, order, pathOf, range, reach, readAddress, selection, selectionText, statusUpdates, tab, view } from './state';
+import { ALL, changes, compared, filter, group, kinds, marks, mode, needs, nodes, onlyDeleted, order, pathOf, range, reach, readAddress, selection, selectionText, statusUpdates, storyLength, tab, usualStory, view } from './state';
 
 /** The changes that the next write of the address has continue a move: see continuing. */
 let continued = false;
@@ -72,6 +72,7 @@ function address(): string {
   put('only', onlyDeleted.value ? 'deleted' : '');
   put('reach', reach.value === null ? '' : reach.value === ALL ? 'all' : String(reach.value));
   put('kinds', kinds.value.join(','));
+  put('story', storyLength.value === usualStory ? '' : String(storyLength.value));
   const at = mode.value;
   put('at', at?.at ?? '');
   // A resourceVersion has no time.
@@ -100,6 +101,7 @@ function restore(): void {
     statusUpdates.value = to.statusUpdates;
     onlyDeleted.value = to.onlyDeleted;
     reach.value = to.reach;
+    storyLength.value = to.storyLength;
     if (kinds.peek().join() !== to.kinds.join()) kinds.value = to.kinds;
     range.value = to.range;
     // An equal object would load again.

@@ -37,6 +37,9 @@ export interface Mode {
   speed: number;
 }
 
+/** A story begins an hour before its end. */
+export const usualStory = 3600;
+
 /** The state that is in the URL. */
 const first = readAddress(location.search);
 
@@ -60,6 +63,8 @@ export const ALL = 0;
 /** How far the list of changes reaches, in seconds; null: see reachOf in time/window.ts. And its resources: all if empty. */
 export const reach = signal(first.reach);
 export const kinds = signal(first.kinds);
+/** How long before its end the story of an object begins, in seconds. */
+export const storyLength = signal(first.storyLength);
 export const help = signal(false);
 export const mode = signal<Mode | null>(first.mode);
 /** Marked moments, in milliseconds since 1970. */
@@ -85,6 +90,7 @@ export function readAddress(search: string) {
     statusUpdates: query.get('status') === 'shown',
     onlyDeleted: query.get('only') === 'deleted',
     reach: query.get('reach') === 'all' ? 0 : Number(/^\d{1,7}$/.exec(query.get('reach') ?? '')?.[0]) || null,
+    storyLength: Number(/^\d{1,7}$/.exec(query.get('story') ?? '')?.[0]) || usualStory,
     kinds: (query.get('kinds') ?? '').split(',').filter((name) => /^[a-z0-9.-]+$/.test(name)),
     mode: parseMode(query.get('at') ?? '', query.get('t') ?? ''),
     marks: (query.get('marks') ?? '').split(',').map((text) => parseTime(text, Date.now())).filter((at) => at > 0),

@@ -19,6 +19,7 @@ import { ObjectOverview, type AnyObject } from './object';
 import { Owners } from './owners';
 import { PodOverview } from './pod';
 import { useObject } from './resource';
+import { StoryTab } from './story-tab';
 import { Versions } from './versions';
 import { YAML } from './yaml-tab';
 
@@ -52,7 +53,8 @@ function Selected({ sel }: { sel: NonNullable<Selection> }) {
   // Of a deleted object, everything is shown as of its deletion.
   const deleted = last?.was ? last.was.deleted / 1000 : 0;
   const now = deleted || today;
-  const tabs = isPod ? ['overview', 'yaml', 'logs', 'versions'] : ['overview', 'yaml', 'versions'];
+  const isEvent = /\/events\/[^/]+$/.test(path); // its story is that of what it is about
+  const tabs = ['overview', ...(isEvent ? [] : ['story']), 'yaml', ...(isPod ? ['logs'] : []), 'versions'];
   const shown = tabs.includes(tab.value) ? tab.value : 'overview';
   useEffect(() => element.current?.querySelector<HTMLElement>(`[aria-selected="true"]`)?.scrollIntoView({ block: 'nearest' }), [shown]);
   return (
@@ -82,7 +84,8 @@ function Selected({ sel }: { sel: NonNullable<Selection> }) {
         {lost.value > 0 && <p class="unknown-since"><Shape state="unknown" size={14} /> <b>Unknown since {zoned(lost.value)}.</b> This is the last known state.</p>}
         {last?.was && <p class="was-deleted"><Shape state="terminating" size={14} /> <b>Deleted at {zoned(last.was.deleted)}.</b> This is its last recorded state.</p>}
         {error && !last?.was && <p class="failure">{missing && (row < 0 || moment) ? gone(last, value !== null, moment !== '') : error}</p>}
-        {!value && !error && shown !== 'versions' && <p class="muted">loading</p>}
+        {!value && !error && shown !== 'versions' && shown !== 'story' && <p class="muted">loading</p>}
+        {shown === 'story' && <StoryTab path={path} version={sel.kind === 'object' ? `${lost.value} ${value?.metadata.resourceVersion}` : version} deleted={1000 * deleted} />}
         {shown === 'versions' && <Versions path={path} version={version} folding={sel.kind === 'object'} />}
         {value && shown === 'overview' && (isPod ? <PodOverview pod={value} at={at} now={now} deleted={deleted} /> : sel.kind === 'node' ? <NodeOverview node={value} at={at} now={now} deleted={deleted} /> : <ObjectOverview object={value} at={at} now={now} deleted={deleted} />)}
         {value && shown === 'yaml' && <YAML object={value} />}

@@ -19,12 +19,12 @@ export function showMoment(change: Change): void {
   showRV(`rv:${change.resourceVersion}`, Date.parse(change.time));
 }
 
-/** Moves the focus to the next or the previous entry of the list for an arrow key; false for another key. */
-export function walkList(event: KeyboardEvent): boolean {
+/** Moves the focus to the next or the previous entry of a list for an arrow key; false for another key. `around` selects the list around the entry. */
+export function walkList(event: KeyboardEvent, around = 'ol, ul'): boolean {
   const step = event.key === 'ArrowDown' ? 1 : event.key === 'ArrowUp' ? -1 : 0;
   if (!step) return false;
   const entry = event.currentTarget as HTMLElement;
-  const list = [...entry.closest('ol, ul')!.querySelectorAll<HTMLElement>('.pick')];
+  const list = [...entry.closest(around)!.querySelectorAll<HTMLElement>('.pick')];
   list[list.indexOf(entry.querySelector<HTMLElement>('.pick')!) + step]?.focus();
   event.preventDefault();
   event.stopPropagation();
