@@ -45,6 +45,15 @@ test('a Pod that keeps crashing', async () => {
   await picture(page, 'page-failing');
 });
 
+test('the story of a rollout', async () => {
+  const page = await openSmall({ sel: '/apis/apps/v1/namespaces/shop/deployments/checkout', tab: 'story' }, 40);
+  const episode = page.locator('.episode').filter({ hasText: 'rollout of checkout to 1.1' });
+  await episode.locator('[aria-expanded]').click();
+  await page.mouse.move(0, 0);
+  await until('its entries', async () => (await episode.locator('.entries').innerText()).includes('1.0 → 1.1'));
+  await picture(page, 'page-story');
+});
+
 test('the changes of a rollout', async () => {
   const page = await openSmall({ q: 'ns:shop checkout' }, 2);
   await page.keyboard.press('c');

@@ -41,6 +41,12 @@ const words = (text) => text.replace(/\s+/g, ' ').trim();
 const told = (page) => until('the story', async () => (await episodes(page).count()) > 0);
 const query = (page, name) => new URL(page.url()).searchParams.get(name);
 
+/** The parts of the panel that are wider than it. */
+const cutOff = (page) => page.evaluate(() => ['.content', '.tabs'].filter((part) => {
+  const { scrollWidth, clientWidth } = document.querySelector(`.panel ${part}`);
+  return scrollWidth > clientWidth;
+}));
+
 test('it has the words of the command', async () => {
   const page = await openStory(recording.url);
   await told(page);
@@ -80,6 +86,7 @@ test('an entry leads to its moment, and its object to its panel', async () => {
   await until('the whole story', async () => (await page.locator('.story').getAttribute('aria-busy')) === 'false');
   assert.equal(await page.locator('.story .span b').innerText(), before, 'it does not end at the moment that was chosen in it');
   assert.deepEqual(await episodes(page).locator('> .pick').allInnerTexts(), all);
+  await shot(page, 'story-past');
   // Up to this moment, it had only begun.
   await page.getByRole('button', { name: 'clear the range' }).click();
   await until('the story up to the moment', async () => (await episodes(page).locator('> .pick').allInnerTexts()).every((title) => !title.includes('rolled back')));
@@ -91,6 +98,9 @@ test('an entry leads to its moment, and its object to its panel', async () => {
   await until('its Pod', async () => (await page.locator('.panel h2').innerText()) === name);
   await page.getByRole('tab', { name: 'Story' }).click();
   await until('the story of the Pod', async () => query(page, 'tab') === 'story' && (await episodes(page).locator('> .pick').allInnerTexts()).some((title) => title.includes('failed: 1 Pod CrashLoopBackOff')));
+  await page.setViewportSize({ width: 400, height: 800 });
+  assert.deepEqual(await cutOff(page), [], 'with the tabs of a Pod');
+  await shot(page, 'story-pod');
   clean(page);
   await page.close();
 });
@@ -129,9 +139,10 @@ test('it can be read with the keyboard, and by screen readers', async () => {
   await until('its entries', async () => (await opener(page, 0).getAttribute('aria-expanded')) === 'true');
   await page.keyboard.press('ArrowDown');
   assert.match(await page.evaluate(() => document.activeElement.textContent), /^\d\d:\d\d:\d\d$/, 'the first entry');
-  await page.keyboard.press('ArrowUp');
+  await page.keyboard.press('ArrowDown');
   await page.keyboard.press('ArrowLeft');
   await until('no entries', async () => (await page.locator('.entries').count()) === 0);
+  assert.equal(await opener(page, 0).evaluate((element) => element === document.activeElement), true, 'the episode of the entry');
   await page.keyboard.press('ArrowDown');
   assert.equal(await page.evaluate(() => document.activeElement.closest('.episode').previousElementSibling !== null), true, 'the second episode');
   assert.equal(await page.getByRole('button', { name: /^failed: rollout of checkout to 1\.1/ }).count(), 1, 'the severity is said, too');
@@ -145,8 +156,7 @@ test('it can be read with the keyboard, and by screen readers', async () => {
         await until(colorScheme, () => page.evaluate((scheme) => document.documentElement.dataset.theme === scheme, colorScheme));
         await shot(page, `story-${width}-${colorScheme}${open ? '-open' : ''}`);
       }
-      const wide = await page.evaluate(() => ['.content', '.tabs'].filter((part) => document.querySelector(`.panel ${part}`).scrollWidth > document.querySelector(`.panel ${part}`).clientWidth));
-      assert.deepEqual(wide, [], `nothing is cut off at ${width} px`);
+      assert.deepEqual(await cutOff(page), [], `at ${width} px`);
     }
   }
   clean(page);

@@ -50,9 +50,9 @@ function Span({ teller, live }: { teller: Teller | null; live: boolean }) {
     <p class="span">
       {teller && <b>{clock(Date.parse(teller.story.from))} – {zoned(Date.parse(teller.story.to))}</b>}
       {range.value ? <button class="link" onClick={() => (range.value = null)}>clear the range</button> : (
-        <label class="muted">{live ? 'the last' : 'the time before:'} <select aria-label="Length of the story" value={storyLength.value} onChange={(e) => (storyLength.value = Number(e.currentTarget.value))}>
+        <label class="muted">{live ? 'the last' : 'the'} <select aria-label="Length of the story" value={storyLength.value} onChange={(e) => (storyLength.value = Number(e.currentTarget.value))}>
           {[...new Set([...LENGTHS, storyLength.value])].sort((a, b) => a - b).map((s) => <option key={s} value={s}>{spanWords(s)}</option>)}
-        </select></label>
+        </select>{!live && ' before'}</label>
       )}
     </p>
   );
@@ -95,9 +95,9 @@ function EpisodeRow({ teller, episode, path, causes }: { teller: Teller; episode
   const { key, severity, title, entries, main } = episode;
   const on = openOf(path).includes(key);
   const keys = (event: KeyboardEvent): void => {
-    if (event.defaultPrevented || walkList(event, '.episodes')) return;
-    if (event.key !== 'ArrowRight' && event.key !== 'ArrowLeft') return;
+    if (walkList(event, '.episodes') || (event.key !== 'ArrowRight' && event.key !== 'ArrowLeft')) return;
     open(path, key, event.key === 'ArrowRight');
+    if (event.key === 'ArrowLeft') document.getElementById(idOf(episode))?.focus(); // the entries go
     event.preventDefault();
     event.stopPropagation();
   };
@@ -108,7 +108,7 @@ function EpisodeRow({ teller, episode, path, causes }: { teller: Teller; episode
       <button id={idOf(episode)} class="pick title" aria-expanded={on} title={on ? 'Close (←)' : 'Show its entries (→)'} onClick={() => open(path, key, !on)}>
         {severity !== 'info' && <span class="visually-hidden">{severity}: </span>}
         {main ? <b>{title}</b> : title}
-        <span class="muted small"> <svg width="10" height="10" viewBox="0 0 16 16" aria-hidden="true"><path d={on ? 'M2.5 5.5h11L8 12z' : 'M5.5 2.5v11L12 8z'} /></svg> {count(entries.length, 'entry', 'entries')}</span>
+        {' '}<span class="muted small number"><svg width="12" height="12" viewBox="0 0 16 16" aria-hidden="true"><path d={on ? 'M2.5 5.5h11L8 12z' : 'M5.5 2.5v11L12 8z'} /></svg> {count(entries.length, 'entry', 'entries')}</span>
       </button>
       {causes && <Causes teller={teller} causes={episode.causes} />}
       {on && <Entries teller={teller} entries={entries} />}
