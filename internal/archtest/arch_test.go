@@ -35,7 +35,7 @@ var layers = [][]string{
 	{"internal/access", "internal/audit", "internal/past", "internal/httpstream", "internal/selfreview"},
 	{"internal/upstream"},
 	{"internal/request", "internal/fairness"},
-	{"internal/story"},
+	{"internal/findings", "internal/story"},
 	{"internal/status", "internal/recording", "internal/api", "internal/webpage", "ui"},
 	{"internal/change", "internal/timeline", "internal/wire", "internal/history"},
 	{"internal/history/delta", "internal/history/budget", "internal/history/failstop"},

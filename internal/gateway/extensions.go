@@ -41,7 +41,7 @@ func (e *extensions) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch path := r.URL.Path; {
 	case path == multiwatchPath:
 		e.multiwatch.ServeHTTP(w, r)
-	case isBelow(path, historyapi.Path), isBelow(path, historyapi.StoryPath):
+	case isBelow(path, historyapi.Path), isBelow(path, historyapi.StoryPath), path == historyapi.FindingsPath:
 		e.history.ServeHTTP(w, r)
 	case path == accessapi.Path:
 		e.access.ServeHTTP(w, r)

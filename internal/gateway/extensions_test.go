@@ -119,6 +119,8 @@ func TestOpenAPI(t *testing.T) {
 		"/story/apis/apps/v1/deployments/web", // in no namespace
 		"/history/export?from=2h&to=now&resource=pods&namespace=default&labelSelector=a&pseudonyms=true",
 		"/history/export?from=2h",
+		"/findings?at=10m&namespace=default&pretty=1",
+		"/findings",
 	} {
 		d.ask(t, "/watchkeeper/v1"+path)
 	}

@@ -75,7 +75,7 @@ func (g *Gateway) checkPath(r *http.Request) *metav1.Status {
 // serveExtension serves what is below extensionPrefix.
 func (g *Gateway) serveExtension(w http.ResponseWriter, r *http.Request) {
 	past := ""
-	if isBelow(r.URL.Path, historyapi.Path) || isBelow(r.URL.Path, historyapi.StoryPath) {
+	if isBelow(r.URL.Path, historyapi.Path) || isBelow(r.URL.Path, historyapi.StoryPath) || r.URL.Path == historyapi.FindingsPath {
 		past = historyapi.Path
 	}
 	if refusal := g.checkCaller(r, past); refusal != nil {

@@ -51,8 +51,8 @@ type RecordingState struct {
 	Reason string // why it is not; "" if it is
 }
 
-// A Handler serves [Path], [StoryPath], and the paths below them. Its fields are set before the first
-// use.
+// A Handler serves [Path], [StoryPath], the paths below them, and [FindingsPath]. Its fields
+// are set before the first use.
 type Handler struct {
 	Past     *past.Past // nil if nothing is recorded
 	Access   *access.Past
@@ -115,16 +115,17 @@ type endpoint struct {
 	object bool
 }
 
-// endpoints has the endpoints by their path below Path.
+// endpoints has the endpoints by their path below Path; [FindingsPath] is not below it.
 var endpoints = map[string]endpoint{
-	"":          {serve: (*call).index},
-	"/versions": {serve: (*call).versions, parameters: []string{"since", "until", "limit", "continue", "noise", "objects"}, object: true},
-	"/diff":     {serve: (*call).diff, parameters: []string{"from", "to", "labelSelector", "fieldSelector", "limit", "continue", "noise", "objects"}, object: true},
-	"/failing":  {serve: (*call).failing, parameters: []string{"at"}, object: true},
-	"/counts":   {serve: (*call).counts, parameters: []string{"from", "to", "bin", "resource", "namespace", "filter", "type"}},
-	exportName:  {serve: (*call).export, parameters: []string{"from", "to", "resource", "namespace", "labelSelector", "pseudonyms"}},
-	storyName:   {serve: (*call).story, parameters: []string{"since", "until"}, object: true},
-	"/changes":  {serve: (*call).changes, parameters: []string{"from", "to", "resource", "namespace", "filter", "type", "by", "spec", "limit", "continue", "noise", "objects"}},
+	"":           {serve: (*call).index},
+	"/versions":  {serve: (*call).versions, parameters: []string{"since", "until", "limit", "continue", "noise", "objects"}, object: true},
+	"/diff":      {serve: (*call).diff, parameters: []string{"from", "to", "labelSelector", "fieldSelector", "limit", "continue", "noise", "objects"}, object: true},
+	"/failing":   {serve: (*call).failing, parameters: []string{"at"}, object: true},
+	"/counts":    {serve: (*call).counts, parameters: []string{"from", "to", "bin", "resource", "namespace", "filter", "type"}},
+	exportName:   {serve: (*call).export, parameters: []string{"from", "to", "resource", "namespace", "labelSelector", "pseudonyms"}},
+	FindingsPath: {serve: (*call).findings, parameters: []string{"at", "namespace"}},
+	storyName:    {serve: (*call).story, parameters: []string{"since", "until"}, object: true},
+	"/changes":   {serve: (*call).changes, parameters: []string{"from", "to", "resource", "namespace", "filter", "type", "by", "spec", "limit", "continue", "noise", "objects"}},
 }
 
 // repeatable are the parameters that may be given several times.
@@ -138,8 +139,11 @@ func Parameters() map[string][]string {
 	all := map[string][]string{}
 	for name, e := range endpoints {
 		path := Path + name
-		if name == storyName {
+		switch name {
+		case storyName:
 			path = StoryPath
+		case FindingsPath:
+			path = name
 		}
 		all[path] = slices.Clone(e.parameters)
 	}

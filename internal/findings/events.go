@@ -1,0 +1,169 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package findings
+
+import (
+	"cmp"
+	"encoding/json"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/watchkeeper/watchkeeper/informer/scan"
+)
+
+// An event is an Event of either API group.
+type event struct {
+	object      corev1.ObjectReference
+	kind        string // Normal or Warning
+	reason      string
+	message     string
+	count       int
+	first, last time.Time
+}
+
+// wireEvent has the members of an Event in both groups.
+type wireEvent struct {
+	Metadata struct {
+		UID               string      `json:"uid"`
+		CreationTimestamp metav1.Time `json:"creationTimestamp"`
+	} `json:"metadata"`
+	InvolvedObject corev1.ObjectReference `json:"involvedObject"`
+	Regarding      corev1.ObjectReference `json:"regarding"`
+	Type           string                 `json:"type"`
+	Reason         string                 `json:"reason"`
+	Message        string                 `json:"message"`
+	Note           string                 `json:"note"`
+
+	Count                    int          `json:"count"`
+	DeprecatedCount          int          `json:"deprecatedCount"`
+	FirstTimestamp           *metav1.Time `json:"firstTimestamp"`
+	LastTimestamp            *metav1.Time `json:"lastTimestamp"`
+	DeprecatedFirstTimestamp *metav1.Time `json:"deprecatedFirstTimestamp"`
+	DeprecatedLastTimestamp  *metav1.Time `json:"deprecatedLastTimestamp"`
+
+	EventTime *metav1.MicroTime `json:"eventTime"`
+	Series    *struct {
+		Count            int              `json:"count"`
+		LastObservedTime metav1.MicroTime `json:"lastObservedTime"`
+	} `json:"series"`
+}
+
+// usual are the reasons of Normal Events that rules read.
+var usual = []string{`"SuccessfulRescale"`, `"Preempted"`, `"Killing"`, `"WaitForFirstConsumer"`}
+
+// uidPattern finds UIDs in messages.
+var uidPattern = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
+
+func (s *State) addEvent(o *scan.Object) {
+	if !strings.Contains(o.JSON, `"Warning"`) && !slices.ContainsFunc(usual, func(reason string) bool { return strings.Contains(o.JSON, reason) }) {
+		return
+	}
+	w := wireEvent{}
+	if json.Unmarshal([]byte(o.JSON), &w) != nil {
+		return
+	}
+	e := &event{object: w.InvolvedObject, kind: w.Type, reason: w.Reason, message: oneLine(w.Message + w.Note), count: max(1, w.Count, w.DeprecatedCount)}
+	if e.object.Kind == "" {
+		e.object = w.Regarding
+	}
+	for _, t := range []*metav1.Time{w.FirstTimestamp, w.DeprecatedFirstTimestamp} {
+		if t != nil && e.first.IsZero() {
+			e.first = t.Time
+		}
+	}
+	if w.EventTime != nil && e.first.IsZero() {
+		e.first = w.EventTime.Time
+	}
+	if e.first.IsZero() {
+		e.first = w.Metadata.CreationTimestamp.Time
+	}
+	for _, t := range []*metav1.Time{w.LastTimestamp, w.DeprecatedLastTimestamp} {
+		if t != nil && t.After(e.last) {
+			e.last = t.Time
+		}
+	}
+	if w.Series != nil {
+		e.count = max(e.count, w.Series.Count)
+		if w.Series.LastObservedTime.After(e.last) {
+			e.last = w.Series.LastObservedTime.Time
+		}
+	}
+	if e.last.Before(e.first) {
+		e.last = e.first
+	}
+	if e.last.After(s.At.Add(time.Minute)) { // of another clock
+		e.last = s.At
+	}
+	if e.reason == "Preempted" {
+		for _, uid := range uidPattern.FindAllString(e.message, -1) {
+			if s.preemptors == nil {
+				s.preemptors = map[string]*scan.Object{}
+			}
+			s.preemptors[uid] = nil
+		}
+	}
+	s.events = append(s.events, e)
+}
+
+// sorted returns the Events, the latest first; each once, also if they were read from both
+// groups.
+func (s *State) sorted() []*event {
+	if s.about != nil {
+		return s.events
+	}
+	slices.SortFunc(s.events, func(a, b *event) int {
+		return cmp.Or(b.last.Compare(a.last), strings.Compare(a.reason, b.reason), strings.Compare(a.message, b.message),
+			strings.Compare(a.object.Namespace+"/"+a.object.Name, b.object.Namespace+"/"+b.object.Name), strings.Compare(string(a.object.UID), string(b.object.UID)),
+			b.first.Compare(a.first), cmp.Compare(a.count, b.count))
+	})
+	s.events = slices.CompactFunc(s.events, func(a, b *event) bool { return *a == *b })
+	s.about = map[string][]*event{}
+	for _, e := range s.events {
+		uid := string(e.object.UID)
+		s.about[uid] = append(s.about[uid], e)
+	}
+	return s.events
+}
+
+// lastAbout returns the latest Event about an object with one of some reasons, not before a
+// time; nil if there is none.
+func (s *State) lastAbout(uid string, since time.Time, reasons ...string) *event {
+	s.sorted()
+	if uid == "" {
+		return nil
+	}
+	for _, e := range s.about[uid] {
+		if slices.Contains(reasons, e.reason) && !e.last.Before(since) {
+			return e
+		}
+	}
+	return nil
+}
+
+// warning returns the latest Warning about an object that is not one of some reasons.
+func (s *State) warning(uid string, except ...string) *event {
+	s.sorted()
+	if uid == "" {
+		return nil
+	}
+	for _, e := range s.about[uid] {
+		if e.kind == corev1.EventTypeWarning && !slices.Contains(except, e.reason) {
+			return e
+		}
+	}
+	return nil
+}
+
+// says returns what an Event says.
+func (e *event) says() string {
+	if e == nil {
+		return ""
+	}
+	return because(e.reason, e.message)
+}

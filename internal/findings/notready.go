@@ -1,0 +1,55 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package findings
+
+import (
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/watchkeeper/watchkeeper/internal/change"
+)
+
+// maxProbeAge is how old the last Event about a failed probe may be: the kubelet repeats it
+// at each failure, but writes it more and more seldom.
+const maxProbeAge = 15 * time.Minute
+
+// notReady finds Pods that run, but are not ready. The Event about the failed probe says
+// why. On a Node that is not ready, the Node is the finding.
+func (s *State) notReady(g *group) {
+	lost := map[string]bool{}
+	for _, node := range s.nodes {
+		lost[node.Name] = notReadyNode(node) != nil
+	}
+	for _, pod := range s.sortedPods() {
+		if pod.Status.Phase != corev1.PodRunning || pod.DeletionTimestamp != nil || lost[pod.Spec.NodeName] || change.Failing(pod, s.At) {
+			continue
+		}
+		for _, c := range pod.Status.Conditions {
+			if c.Type != corev1.PodReady || c.Status == corev1.ConditionTrue || s.At.Sub(c.LastTransitionTime.Time) < minAge {
+				continue
+			}
+			workload := s.podWorkload(pod)
+			f := g.of(workload, "", s.severity(workload))
+			f.Objects = append(f.Objects, podRef(pod))
+			f.from(c.LastTransitionTime.Time)
+			probe := s.lastAbout(string(pod.UID), s.At.Add(-maxProbeAge), "Unhealthy")
+			if probe != nil {
+				f.say(probe.says())
+			} else {
+				f.say(because(c.Reason, c.Message))
+			}
+			f.refine = func(f *Finding) {
+				f.Title = count(len(f.Objects), "Pod") + " not ready"
+				for text := range f.said {
+					if kind, _, ok := strings.Cut(strings.TrimPrefix(text, "Unhealthy: "), " probe failed"); ok {
+						f.Title = count(len(f.Objects), "Pod") + " not ready: " + strings.ToLower(kind) + " probe failed"
+						break
+					}
+				}
+			}
+		}
+	}
+}

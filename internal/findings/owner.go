@@ -1,0 +1,250 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package findings
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/internal/api"
+)
+
+// resources has the resources of built-in kinds.
+var resources = map[string]string{
+	"Pod": "pods", "Node": "nodes", "Namespace": "namespaces", "ReplicationController": "replicationcontrollers", "PersistentVolumeClaim": "persistentvolumeclaims",
+	"ConfigMap": "configmaps", "Secret": "secrets", "ResourceQuota": "resourcequotas", "Service": "services",
+	"Deployment": "deployments.apps", "ReplicaSet": "replicasets.apps", "StatefulSet": "statefulsets.apps", "DaemonSet": "daemonsets.apps",
+	"Job": "jobs.batch", "CronJob": "cronjobs.batch", "HorizontalPodAutoscaler": "horizontalpodautoscalers.autoscaling",
+	"PodDisruptionBudget": "poddisruptionbudgets.policy", "APIService": "apiservices.apiregistration.k8s.io",
+}
+
+func refOf(kind, namespace, name string) Ref {
+	return Ref{Resource: resources[kind], Kind: kind, Key: kube.MakeKey(namespace, name)}
+}
+
+func podRef(pod *corev1.Pod) Ref { return refOf("Pod", pod.Namespace, pod.Name) }
+
+// workload returns what an object belongs to: its controller, and for a ReplicaSet or a Job
+// the Deployment or CronJob that controls it; otherwise the object itself. A static Pod is
+// its own: its controller is a Node.
+func (s *State) workload(of Ref, owners []metav1.OwnerReference) Ref {
+	for range 2 {
+		i := slices.IndexFunc(owners, func(o metav1.OwnerReference) bool { return o.Controller != nil && *o.Controller })
+		if i < 0 || owners[i].Kind == "Node" {
+			return of
+		}
+		of = refOf(owners[i].Kind, of.Key.Namespace(), owners[i].Name)
+		if of.Kind != "ReplicaSet" && of.Kind != "Job" {
+			return of
+		}
+		l := s.get(of)
+		if l == nil {
+			return of
+		}
+		owners = l.Metadata.OwnerReferences
+	}
+	return of
+}
+
+func (s *State) podWorkload(pod *corev1.Pod) Ref { return s.workload(podRef(pod), pod.OwnerReferences) }
+
+// unavailable reports whether a workload itself says that none of its Pods is available, or
+// too few of a Deployment's.
+func (s *State) unavailable(workload Ref) bool {
+	switch workload.Kind {
+	case "Deployment", "StatefulSet", "DaemonSet", "ReplicaSet":
+	default:
+		return false
+	}
+	l := s.get(workload)
+	if l == nil {
+		return false
+	}
+	for _, c := range l.Status.Conditions {
+		if c.Type == "Available" && workload.Kind == "Deployment" {
+			return c.Status == metav1.ConditionFalse
+		}
+	}
+	wanted, available := l.Status.DesiredNumberScheduled, l.Status.NumberAvailable
+	if workload.Kind != "DaemonSet" {
+		wanted, available = l.Status.Replicas, l.Status.AvailableReplicas
+	}
+	return wanted > 0 && available == 0
+}
+
+// complete reports whether a workload says that all of its Pods are available.
+func (s *State) complete(workload Ref) bool {
+	l := s.get(workload)
+	if l == nil || l.Spec.Replicas == nil {
+		return false
+	}
+	return l.Status.AvailableReplicas >= *l.Spec.Replicas
+}
+
+// severity is that of a failure of some Pods: critical if the workload is unavailable.
+func (s *State) severity(workload Ref) string {
+	if s.unavailable(workload) {
+		return api.SeverityCritical
+	}
+	return api.SeverityWarning
+}
+
+// relate adds the objects whose changes may matter to a finding.
+func (s *State) relate(f *Finding) {
+	related := append([]Ref{f.Subject}, f.Related...)
+	var template *corev1.PodSpec
+	nodes := map[string]bool{}
+	objects := map[Ref]bool{}
+	for _, o := range f.Objects {
+		objects[o] = o.Kind == "Pod"
+	}
+	for _, pod := range s.pods {
+		if !objects[podRef(pod)] {
+			continue
+		}
+		if template == nil {
+			template = &pod.Spec
+		}
+		if pod.Spec.NodeName != "" {
+			nodes[pod.Spec.NodeName] = true
+		}
+	}
+	if l := s.get(f.Subject); template == nil && l != nil && f.Subject.Kind != "Node" {
+		template = &l.Spec.Template.Spec
+	}
+	if template != nil {
+		related = append(related, uses(f.Subject.Key.Namespace(), template)...)
+	}
+	if len(nodes) <= maxNodes { // otherwise it is not about them
+		for name := range nodes {
+			related = append(related, refOf("Node", "", name))
+		}
+	}
+	for _, h := range s.autoscalers {
+		if target := h.Spec.ScaleTargetRef; h.Namespace == f.Subject.Key.Namespace() && target.Kind == f.Subject.Kind && target.Name == f.Subject.Key.Name() {
+			related = append(related, refOf("HorizontalPodAutoscaler", h.Namespace, h.Name))
+		}
+	}
+	for _, text := range f.Messages {
+		for _, name := range quotaNames(text) {
+			f.Quota = true
+			related = append(related, refOf("ResourceQuota", f.Subject.Key.Namespace(), name))
+		}
+	}
+	slices.SortFunc(related[1:], compareRefs)
+	f.Related = slices.Compact(related)
+}
+
+// maxNodes is of how many Nodes the changes matter to Pods that fail alike.
+const maxNodes = 3
+
+// uses returns the configuration and the claims that Pods use.
+func uses(namespace string, spec *corev1.PodSpec) (all []Ref) {
+	use := func(kind, name string) {
+		if name != "" {
+			all = append(all, refOf(kind, namespace, name))
+		}
+	}
+	for _, v := range spec.Volumes {
+		switch {
+		case v.ConfigMap != nil:
+			use("ConfigMap", v.ConfigMap.Name)
+		case v.Secret != nil:
+			use("Secret", v.Secret.SecretName)
+		case v.PersistentVolumeClaim != nil:
+			use("PersistentVolumeClaim", v.PersistentVolumeClaim.ClaimName)
+		case v.Projected != nil:
+			for _, source := range v.Projected.Sources {
+				if source.ConfigMap != nil && source.ConfigMap.Name != "kube-root-ca.crt" {
+					use("ConfigMap", source.ConfigMap.Name)
+				}
+				if source.Secret != nil {
+					use("Secret", source.Secret.Name)
+				}
+			}
+		}
+	}
+	for _, c := range slices.Concat(spec.Containers, spec.InitContainers) {
+		for _, from := range c.EnvFrom {
+			if from.ConfigMapRef != nil {
+				use("ConfigMap", from.ConfigMapRef.Name)
+			}
+			if from.SecretRef != nil {
+				use("Secret", from.SecretRef.Name)
+			}
+		}
+		for _, env := range c.Env {
+			if env.ValueFrom == nil {
+				continue
+			}
+			if ref := env.ValueFrom.ConfigMapKeyRef; ref != nil {
+				use("ConfigMap", ref.Name)
+			}
+			if ref := env.ValueFrom.SecretKeyRef; ref != nil {
+				use("Secret", ref.Name)
+			}
+		}
+	}
+	for _, secret := range spec.ImagePullSecrets {
+		use("Secret", secret.Name)
+	}
+	return all
+}
+
+// quotaNames returns the quotas that an error names: "exceeded quota: compute, requested: …".
+func quotaNames(text string) (names []string) {
+	for {
+		_, rest, ok := strings.Cut(text, "exceeded quota: ")
+		if !ok {
+			return names
+		}
+		name, _, _ := strings.Cut(rest, ",")
+		names, text = append(names, name), rest
+	}
+}
+
+// count returns a number and a noun: "1 Pod", "3 Pods".
+func count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// maxText bounds a message, in bytes.
+const maxText = 400
+
+// oneLine returns a text on one line.
+func oneLine(text string) string {
+	text = strings.Join(strings.Fields(text), " ")
+	if len(text) > maxText {
+		text = strings.ToValidUTF8(text[:maxText], "") + "…"
+	}
+	return text
+}
+
+// because joins what is known of a reason.
+func because(parts ...string) string {
+	var known []string
+	for _, part := range parts {
+		if part = oneLine(part); part != "" {
+			known = append(known, part)
+		}
+	}
+	return strings.Join(known, ": ")
+}
+
+// minAge is after which time a Pod that is not ready, and an object that is being deleted, is
+// a finding, and minUnscheduled after which a Pod that is not scheduled is. The page has the
+// same (ui/src/app/attention.ts).
+const (
+	minAge         = time.Minute
+	minUnscheduled = 10 * time.Second
+)

@@ -1,0 +1,226 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package findings
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/informer/scan"
+)
+
+// A State is the objects of a moment that may be a part of a finding. Of a large cluster
+// that is a small part: healthy Pods are left out by the text of their JSON, which is much
+// faster than to decode it.
+type State struct {
+	// At is the moment.
+	At time.Time
+	// Get returns an object of the moment, nil if there is none or if it is not known. It is
+	// asked for the owners of what was found. nil knows of none.
+	Get func(resource string, key kube.Key) *scan.Object
+	// LastSeen returns the last version of an object that may be deleted, nil if it is not
+	// known. It is asked for the Pods that Events are about.
+	LastSeen func(resource string, key kube.Key) *scan.Object
+
+	pods        []*corev1.Pod
+	nodes       []*corev1.Node
+	deployments []*appsv1.Deployment
+	replicaSets []*appsv1.ReplicaSet
+	autoscalers []*autoscalingv2.HorizontalPodAutoscaler
+	budgets     []*policyv1.PodDisruptionBudget
+	claims      []*corev1.PersistentVolumeClaim
+	jobs        []*batchv1.Job
+	slices      []*discoveryv1.EndpointSlice
+	services    []*apiService
+	terminating []*terminatingObject
+	events      []*event
+
+	about map[string][]*event // by the UID of the object, once sorted
+	// preemptors are the Pods for which others were preempted, by UID; nil as long as only
+	// an Event names them.
+	preemptors map[string]*scan.Object
+	onNode     map[string]bool // Nodes whose Pods are all kept
+	known      map[Ref]*light
+}
+
+// Suspects returns how many objects were kept because they may be a part of a finding.
+func (s *State) Suspects() int {
+	return len(s.pods) + len(s.nodes) + len(s.deployments) + len(s.replicaSets) + len(s.autoscalers) + len(s.budgets) + len(s.claims) +
+		len(s.jobs) + len(s.slices) + len(s.services) + len(s.terminating) + len(s.events)
+}
+
+// Order orders resources in the order in which their objects have to be added.
+func Order(resources []kube.Resource) {
+	slices.SortStableFunc(resources, func(a, b kube.Resource) int { return first(a) - first(b) })
+}
+
+// first: which Pods are kept depends on Nodes and Events.
+func first(r kube.Resource) int {
+	switch r.GroupResource() {
+	case "nodes", "events", "events.events.k8s.io":
+		return 0
+	}
+	return 1
+}
+
+// Add adds an object.
+func (s *State) Add(r kube.Resource, o *scan.Object) {
+	if strings.Contains(o.JSON, `"deletionTimestamp"`) {
+		s.addTerminating(r, o)
+	}
+	switch r.GroupResource() {
+	case "pods":
+		if _, ok := s.preemptors[o.UID]; ok {
+			s.preemptors[o.UID] = o
+		}
+		if !s.wellPod(o.JSON) {
+			add(&s.pods, o)
+		}
+	case "nodes":
+		if node := add(&s.nodes, o); node != nil && (node.Spec.Unschedulable || badNode(node) != nil) {
+			if s.onNode == nil {
+				s.onNode = map[string]bool{}
+			}
+			s.onNode[node.Name] = true
+		}
+	case "deployments.apps":
+		if strings.Contains(o.JSON, "ProgressDeadlineExceeded") {
+			add(&s.deployments, o)
+		}
+	case "replicasets.apps":
+		if strings.Contains(o.JSON, `"ReplicaFailure"`) {
+			add(&s.replicaSets, o)
+		}
+	case "horizontalpodautoscalers.autoscaling":
+		add(&s.autoscalers, o)
+	case "poddisruptionbudgets.policy":
+		add(&s.budgets, o)
+	case "persistentvolumeclaims":
+		add(&s.claims, o)
+	case "jobs.batch":
+		if strings.Contains(o.JSON, `"Failed"`) || strings.Contains(o.JSON, `"CronJob"`) {
+			add(&s.jobs, o)
+		}
+	case "endpointslices.discovery.k8s.io":
+		if strings.Contains(o.JSON, `"ready"`) {
+			add(&s.slices, o)
+		}
+	case "apiservices.apiregistration.k8s.io":
+		add(&s.services, o)
+	case "events", "events.events.k8s.io":
+		s.addEvent(o)
+	}
+}
+
+// add decodes an object and keeps it; nil if its members have other types than they should.
+func add[T any](all *[]*T, o *scan.Object) *T {
+	v := new(T)
+	if json.Unmarshal([]byte(o.JSON), v) != nil {
+		return nil
+	}
+	*all = append(*all, v)
+	return v
+}
+
+// wellPod reports whether the text of a Pod shows that no rule is about it. Texts within an
+// annotation do not match: their quotes are escaped.
+func (s *State) wellPod(text string) bool {
+	if strings.Contains(text, `"deletionTimestamp"`) || s.onNode[nodeName(text)] {
+		return false
+	}
+	if strings.Contains(text, `"phase":"Succeeded"`) {
+		return true
+	}
+	for _, sign := range []string{`"status":"False"`, `"status":"Unknown"`, `"exitCode"`, `"waiting"`, `"DisruptionTarget"`} {
+		if strings.Contains(text, sign) {
+			return false
+		}
+	}
+	return strings.Contains(text, `"phase":"Running"`)
+}
+
+// nodeName returns the Node of a Pod.
+func nodeName(text string) string {
+	_, rest, ok := strings.Cut(text, `"nodeName":"`)
+	if !ok {
+		return ""
+	}
+	name, _, _ := strings.Cut(rest, `"`)
+	return name
+}
+
+// A light has the members that rules read of objects of any kind.
+type light struct {
+	Metadata struct {
+		CreationTimestamp          metav1.Time             `json:"creationTimestamp"`
+		DeletionTimestamp          *metav1.Time            `json:"deletionTimestamp"`
+		DeletionGracePeriodSeconds int64                   `json:"deletionGracePeriodSeconds"`
+		Finalizers                 []string                `json:"finalizers"`
+		OwnerReferences            []metav1.OwnerReference `json:"ownerReferences"`
+	} `json:"metadata"`
+	Spec struct {
+		Replicas *int32 `json:"replicas"`
+		Template struct {
+			Spec corev1.PodSpec `json:"spec"`
+		} `json:"template"`
+		Parallelism *int32 `json:"parallelism"`
+	} `json:"spec"`
+	Status struct {
+		Replicas               int32              `json:"replicas"`
+		Active                 int32              `json:"active"` // of a Job; that of a CronJob is a list
+		AvailableReplicas      int32              `json:"availableReplicas"`
+		DesiredNumberScheduled int32              `json:"desiredNumberScheduled"`
+		CurrentNumberScheduled int32              `json:"currentNumberScheduled"`
+		NumberAvailable        int32              `json:"numberAvailable"`
+		Conditions             []metav1.Condition `json:"conditions"`
+	} `json:"status"`
+}
+
+// lightOf decodes the common members of an object, as far as they are valid.
+func lightOf(o *scan.Object) *light {
+	l := &light{}
+	_ = json.Unmarshal([]byte(o.JSON), l)
+	return l
+}
+
+// get returns the common members of an object; nil if there is none.
+func (s *State) get(ref Ref) *light {
+	if l, ok := s.known[ref]; ok {
+		return l
+	}
+	var l *light
+	if s.Get != nil && ref.Resource != "" {
+		if o := s.Get(ref.Resource, ref.Key); o != nil {
+			l = lightOf(o)
+		}
+	}
+	if s.known == nil {
+		s.known = map[Ref]*light{}
+	}
+	s.known[ref] = l
+	return l
+}
+
+// lastSeen returns the common members of an object that may be deleted; nil if they are not
+// known.
+func (s *State) lastSeen(ref Ref) *light {
+	if l := s.get(ref); l != nil || s.LastSeen == nil {
+		return l
+	}
+	if o := s.LastSeen(ref.Resource, ref.Key); o != nil {
+		s.known[ref] = lightOf(o)
+	}
+	return s.known[ref]
+}

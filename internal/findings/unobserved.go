@@ -1,0 +1,56 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package findings
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/watchkeeper/watchkeeper/internal/api"
+)
+
+// Unobserved is the name of the rule of [Unknowns], which is about the record and not about
+// objects.
+const Unobserved = "unobserved"
+
+// An Unknown is a resource whose objects at the moment are not known, or not for certain.
+type Unknown struct {
+	Resource string
+	Reason   string // why
+	Since    time.Time
+	// Before is set if the record of the resource begins after the moment, so that nobody
+	// expects it to be known.
+	Before bool
+}
+
+// Unknowns finds resources that are not observed: they may have failed since. There is one
+// finding for each reason.
+func Unknowns(all []Unknown) (found []*Finding) {
+	byReason := map[string][]Unknown{}
+	for _, u := range all {
+		byReason[u.Reason] = append(byReason[u.Reason], u)
+	}
+	for reason, some := range byReason {
+		f := &Finding{Rule: Unobserved, Severity: api.SeverityWarning, Subject: Ref{Kind: "Recording", Key: "watchkeeper"}, Messages: []string{oneLine(reason)}}
+		if some[0].Before {
+			f.Severity = api.SeverityInfo
+		}
+		var names []string
+		for _, u := range some {
+			names = append(names, u.Resource)
+			f.from(u.Since)
+		}
+		slices.Sort(names)
+		names = slices.Compact(names)
+		f.Title = fmt.Sprintf("%s not observed: %s", count(len(names), "resource"), strings.Join(names, ", "))
+		for _, name := range names {
+			f.Objects = append(f.Objects, Ref{Kind: name})
+		}
+		found = append(found, f)
+	}
+	slices.SortFunc(found, Compare)
+	return found
+}

@@ -1,0 +1,335 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package historyapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/informer/scan"
+	"github.com/watchkeeper/watchkeeper/internal/api"
+	"github.com/watchkeeper/watchkeeper/internal/findings"
+	"github.com/watchkeeper/watchkeeper/internal/history"
+	"github.com/watchkeeper/watchkeeper/internal/past"
+	"github.com/watchkeeper/watchkeeper/internal/request"
+)
+
+// FindingsPath serves findings. They need the same rights as the history.
+const FindingsPath = "/watchkeeper/v1/findings"
+
+// The limits of findings. What they leave out is said in the answer.
+const (
+	// maxFindings bounds the findings, and maxExplained those of them for which the
+	// history is read: since when, and what changed before.
+	maxFindings  = 200
+	maxExplained = 50
+	// maxTouched bounds the objects that are listed of a finding.
+	maxTouched = 20
+	// maxSuspects bounds the objects that are decoded because they may fail.
+	maxSuspects = 20_000
+	// maxAsked is of how many Pods of a finding the history is asked since when they fail.
+	maxAsked = 3
+)
+
+// readFrom are the resources that findings are read from.
+var readFrom = []string{
+	"apiservices.apiregistration.k8s.io", "deployments.apps", "endpointslices.discovery.k8s.io", "events", "horizontalpodautoscalers.autoscaling", "jobs.batch",
+	"namespaces", "nodes", "persistentvolumeclaims", "poddisruptionbudgets.policy", "pods", "replicasets.apps",
+}
+
+// A finder reads the findings of a moment.
+type finder struct {
+	*call
+	namespace string // "" for all
+	states    map[string]past.State
+	resource  map[string]kube.Resource
+	page      page // for the changes
+	out       api.Findings
+	found     []*findings.Finding
+}
+
+// findings tells what fails at a moment.
+func (c *call) findings() (any, error) {
+	when, err := c.when("at", "now")
+	if err != nil {
+		return nil, err
+	}
+	if when.RV != 0 {
+		return nil, refuseBad("at is a resourceVersion, which is that of one resource: name a time or an age")
+	}
+	release, err := c.Past.Lists.Acquire(c.r.Context()) // it reads as much as a list
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	f := &finder{call: c, namespace: c.query.Get("namespace"), states: map[string]past.State{}, resource: map[string]kube.Resource{}}
+	f.page.ctx, f.page.limit = c.r.Context(), maxLimit
+	f.out = api.Findings{At: when.At.UTC(), Namespace: f.namespace, Items: []api.Finding{}}
+	if err := f.read(when); err != nil {
+		return nil, err
+	}
+	if more := len(f.found) - maxFindings; more > 0 {
+		f.found = f.found[:maxFindings]
+		f.out.LeftOut = append(f.out.LeftOut, fmt.Sprintf("%d findings of less importance, over the limit of %d", more, maxFindings))
+	}
+	for i, one := range f.found {
+		item, err := f.item(one, i < maxExplained)
+		if err != nil {
+			return nil, err
+		}
+		f.out.Items = append(f.out.Items, item)
+	}
+	if more := len(f.found) - maxExplained; more > 0 {
+		f.out.LeftOut = append(f.out.LeftOut, fmt.Sprintf("the changes before the last %d findings: they are read for %d", more, maxExplained))
+	}
+	return f.out, nil
+}
+
+// relevant returns the recorded resources that are read.
+func (f *finder) relevant() (all []kube.Resource) {
+	for _, r := range f.store.Resources() {
+		name := r.GroupResource()
+		if f.namespace != "" && f.clusterScoped(r) && name != "nodes" && name != "namespaces" {
+			continue // it is not in the namespace
+		}
+		all = append(all, r)
+	}
+	return all
+}
+
+// read finds what fails.
+func (f *finder) read(when kube.Moment) error {
+	allowed, err := f.resources()
+	if err != nil {
+		return err
+	}
+	recorded := f.relevant()
+	var read []kube.Resource
+	for _, r := range recorded {
+		if slices.Contains(allowed, r) {
+			read = append(read, r)
+		} else {
+			f.out.Denied = append(f.out.Denied, r.GroupResource())
+		}
+	}
+	if len(read) == 0 && len(recorded) > 0 {
+		where := "in any namespace: name one with the parameter namespace"
+		if f.namespace != "" {
+			where = "in namespace " + f.namespace
+		}
+		return refuse(http.StatusForbidden, metav1.StatusReasonForbidden, "you may list none of the recorded resources %s", where)
+	}
+	for _, name := range readFrom {
+		if !slices.ContainsFunc(recorded, func(r kube.Resource) bool { return r.GroupResource() == name }) && (f.namespace == "" || name != "apiservices.apiregistration.k8s.io") {
+			f.out.NotRecorded = append(f.out.NotRecorded, name)
+		}
+	}
+	findings.Order(read)
+	s := &findings.State{At: when.At, Get: f.get, LastSeen: f.lastSeen}
+	var unknown []findings.Unknown
+	var first error
+	for _, r := range read {
+		f.resource[r.GroupResource()] = r
+		state, err := f.Past.Locate(f.page.ctx, r, when)
+		switch {
+		case errors.Is(err, history.ErrBefore), errors.Is(err, history.ErrGap), errors.Is(err, past.ErrUnrecorded):
+			first = err
+			unknown = append(unknown, findings.Unknown{Resource: r.GroupResource(), Reason: reasonOf(err), Before: errors.Is(err, history.ErrBefore)})
+			continue
+		case err != nil:
+			return err
+		}
+		f.states[r.GroupResource()] = state
+		if err := f.add(s, r, state); err != nil {
+			return err
+		}
+		if f.Recording().State != api.RecordingEnded {
+			if since, reason := f.recordEnd(r); reason != "" && when.At.After(since) {
+				unknown = append(unknown, findings.Unknown{Resource: r.GroupResource(), Reason: endWords[reason], Since: since})
+			}
+		}
+	}
+	if len(f.states) == 0 && first != nil {
+		return first
+	}
+	for _, one := range s.Find() {
+		if f.shows(one) {
+			f.found = append(f.found, one)
+		}
+	}
+	f.found = append(f.found, findings.Unknowns(unknown)...)
+	slices.SortStableFunc(f.found, findings.Compare)
+	return nil
+}
+
+// endWords say why nothing is known since the end of a record.
+var endWords = map[string]string{
+	api.RecordingStopped: "nothing newer is recorded", api.NoAnswer: "the API server does not answer, or is not ready",
+}
+
+func reasonOf(err error) string {
+	switch {
+	case errors.Is(err, history.ErrBefore):
+		return "the record begins later"
+	case errors.Is(err, history.ErrGap):
+		return "the moment is in a gap of the record"
+	}
+	return "nothing newer is recorded"
+}
+
+// add adds the objects of a resource to a state.
+func (f *finder) add(s *findings.State, r kube.Resource, state past.State) error {
+	within := f.namespace
+	if f.cluster[r] {
+		within = ""
+	}
+	for o, err := range state.Stream.List(f.page.ctx, state.RV, within, "") {
+		if err != nil {
+			return err
+		}
+		if f.out.Objects++; s.Suspects() >= maxSuspects {
+			f.out.LeftOut = append(f.out.LeftOut, fmt.Sprintf("some %s: more than %d objects may fail", r.GroupResource(), maxSuspects))
+			return nil
+		}
+		s.Add(r, o)
+	}
+	return nil
+}
+
+// shows reports whether a finding belongs to the namespace that was asked for: a Node does if
+// Pods of the namespace are on it.
+func (f *finder) shows(one *findings.Finding) bool {
+	switch subject := one.Subject; {
+	case f.namespace == "", subject.Key.Namespace() == f.namespace:
+		return true
+	case subject.Kind == "Node":
+		return len(one.Objects) > 1
+	default:
+		return subject.Kind == "Namespace" && subject.Key.Name() == f.namespace
+	}
+}
+
+// stateOf returns the state of a resource that has an object; ok is false if the caller may
+// not read it, or it is not known.
+func (f *finder) stateOf(resource string, key kube.Key) (state past.State, ok bool) {
+	state, ok = f.states[resource]
+	if f.namespace != "" && key.Namespace() != "" && key.Namespace() != f.namespace {
+		return state, false // the caller may have no right to read it there
+	}
+	return state, ok
+}
+
+// get returns an object of the moment; nil if it is not known. It is of a resource that was
+// read before, or is read later.
+func (f *finder) get(resource string, key kube.Key) *scan.Object {
+	state, ok := f.stateOf(resource, key)
+	if !ok {
+		return nil
+	}
+	o, err := state.Stream.Get(f.page.ctx, state.RV, key)
+	if err != nil {
+		return nil // it is only what another object belongs to
+	}
+	return o
+}
+
+// lastSeen returns the last version of an object until the moment.
+func (f *finder) lastSeen(resource string, key kube.Key) *scan.Object {
+	state, ok := f.stateOf(resource, key)
+	if !ok {
+		return nil
+	}
+	last, err := state.Stream.LastVersions(f.page.ctx, key, 0, state.RV, 1)
+	if err != nil || len(last) == 0 {
+		return nil
+	}
+	return last[0].Object
+}
+
+// item returns a finding as it is answered; with what the history knows of it if explained
+// is set.
+func (f *finder) item(one *findings.Finding, explained bool) (api.Finding, error) {
+	subject := one.Subject
+	out := api.Finding{
+		Rule: one.Rule, Severity: one.Severity, Kind: subject.Kind, Namespace: subject.Key.Namespace(), Name: subject.Key.Name(),
+		Title: one.Title, Messages: one.Messages, Since: one.Since, SinceKnown: !one.Since.IsZero(),
+		Touches: len(one.Objects), Objects: []api.FindingObject{},
+	}
+	if path := f.path(subject); path != "" {
+		out.Resource, out.Path = subject.Resource, path
+	}
+	for _, o := range one.Objects[:min(len(one.Objects), maxTouched)] {
+		if one.Rule != findings.Unobserved {
+			out.Objects = append(out.Objects, api.FindingObject{Kind: o.Kind, Namespace: o.Key.Namespace(), Name: o.Key.Name(), Path: f.path(o)})
+		}
+	}
+	if !explained || one.Rule == findings.Unobserved {
+		return out, nil
+	}
+	if slices.Contains(failingRules, one.Rule) {
+		if err := f.since(one, &out); err != nil {
+			return out, err
+		}
+	}
+	var err error
+	out.Before, err = f.before(one, out.Since)
+	return out, err
+}
+
+// failingRules are the rules whose Pods fail in the sense of [change.Failing]: the history
+// knows since when.
+var failingRules = []string{"crash", "image", "start"}
+
+func (f *finder) path(ref findings.Ref) string {
+	r, ok := f.resource[ref.Resource]
+	if !ok {
+		return ""
+	}
+	return request.ObjectPath(r, ref.Key)
+}
+
+// since asks the history since when the first Pods of a finding fail: their own status begins
+// again with each crash.
+func (f *finder) since(one *findings.Finding, out *api.Finding) error {
+	state, ok := f.states["pods"]
+	if !ok {
+		return nil
+	}
+	asked := 0
+	for _, o := range one.Objects {
+		if o.Kind != "Pod" || asked == maxAsked {
+			continue
+		}
+		asked++
+		pod, err := state.Stream.Get(f.page.ctx, state.RV, o.Key)
+		if err != nil || pod == nil {
+			return err
+		}
+		at, known, err := f.failingSince(state, o.Key, pod.UID)
+		if err != nil {
+			return err
+		}
+		if asked == 1 || at.Before(out.Since) {
+			out.Since, out.SinceKnown = at.UTC(), known
+		}
+	}
+	return nil
+}
+
+// ended returns an error if the request has ended.
+func (f *finder) ended() error { return context.Cause(f.page.ctx) }
+
+// justBefore is how long before something fails changes are looked for, and maxBefore how
+// many are listed. A rollout that does not progress is one after 10 minutes.
+const (
+	justBefore = 15 * time.Minute
+	maxBefore  = 5
+)

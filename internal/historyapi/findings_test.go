@@ -1,0 +1,175 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package historyapi_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/internal/api"
+	"github.com/watchkeeper/watchkeeper/internal/fakeapi"
+	"github.com/watchkeeper/watchkeeper/internal/historyapi"
+	"github.com/watchkeeper/watchkeeper/internal/past/pasttest"
+)
+
+// findings asks for findings.
+func (f *fixture) findings(query string) (answer api.Findings) {
+	f.t.Helper()
+	w := f.ofFindings(query)
+	d := json.NewDecoder(w.Body)
+	d.DisallowUnknownFields()
+	if err := d.Decode(&answer); err != nil || w.Code != http.StatusOK {
+		f.t.Fatalf("%s: %d %v", query, w.Code, err)
+	}
+	return answer
+}
+
+// TestFindings: a rollout makes Pods crash. The finding says since when, which is not what
+// the Pod's own status says, and what changed before: of the Deployment and the ConfigMap
+// that its Pods use, not of others, nor what controllers write.
+func TestFindings(t *testing.T) {
+	f := newFixtureAt(t, fakeapi.New(fakeapi.Options{Allow: allow}))
+	stamp := func(seconds float64) string { return f.At(seconds).UTC().Format(time.RFC3339) }
+	resource := func(group, name string) kube.Resource { return kube.Resource{Group: group, Version: "v1", Name: name} }
+	deployment := func(tag string, more string) string {
+		return `{kind: Deployment, apiVersion: apps/v1, spec: {replicas: 1, template: {spec: {containers: [{name: main, image: "x:` + tag + `"}]}}}, status: {conditions: [{type: Available, status: "True"}]` + more + `}}`
+	}
+	deployments := f.Stream(resource("apps", "deployments"), 100, 0, pasttest.Thing(t, "default/web", 90, deployment("1", "")), pasttest.Thing(t, "default/other", 91, deployment("1", "")))
+	f.Stream(resource("apps", "replicasets"), 100, 0, pasttest.Thing(t, "default/web-2", 90, `{kind: ReplicaSet, apiVersion: apps/v1, metadata: {ownerReferences: [{kind: Deployment, name: web, uid: u, controller: true}]}}`))
+	config := f.Stream(resource("", "configmaps"), 100, 0, pasttest.Thing(t, "default/settings", 80, `{kind: ConfigMap, apiVersion: v1, data: {a: "1"}}`))
+	pods := f.Stream(resource("", "pods"), 100, 0)
+	nodes := f.Stream(pasttest.Nodes, 100, 0, pasttest.Thing(t, "n1", 80, `{kind: Node, apiVersion: v1, status: {conditions: [{type: Ready, status: "True"}]}}`))
+	pod := func(state string) string {
+		return `{kind: Pod, apiVersion: v1, metadata: {ownerReferences: [{kind: ReplicaSet, name: web-2, uid: u, controller: true}]},
+			spec: {nodeName: n1, volumes: [{name: c, configMap: {name: settings}}], containers: [{name: main}]},
+			status: {phase: Running, conditions: [{type: Ready, status: "False", lastTransitionTime: "` + stamp(22) + `"}], containerStatuses: [` + state + `]}}`
+	}
+	crashed := func(at float64, restarts int) string {
+		return pod(fmt.Sprintf(`{name: main, restartCount: %d, state: {waiting: {reason: CrashLoopBackOff}}, lastState: {terminated: {exitCode: 1, reason: Error, finishedAt: %q}}}`, restarts, stamp(at)))
+	}
+	f.Event(config, kube.Modified, "default/settings", 110, `{kind: ConfigMap, apiVersion: v1, data: {a: "2"}}`)
+	f.Event(deployments, kube.Modified, "default/other", 115, deployment("2", ""))
+	f.Event(deployments, kube.Modified, "default/web", 120, deployment("2", ""))
+	f.Event(deployments, kube.Modified, "default/web", 121, deployment("2", ", replicas: 2"))
+	f.Event(pods, kube.Added, "default/web-2-a", 122, pod(`{name: main, state: {running: {}}}`))
+	f.Event(pods, kube.Modified, "default/web-2-a", 130, crashed(30, 0))
+	f.Event(deployments, kube.Modified, "default/web", 135, deployment("3", ""))
+	f.Event(pods, kube.Modified, "default/web-2-a", 150, crashed(50, 1))
+	f.Event(nodes, kube.Modified, "n1", 160, fmt.Sprintf(`{kind: Node, apiVersion: v1, status: {conditions: [{type: Ready, status: Unknown, lastTransitionTime: %q}]}}`, stamp(60)))
+	f.Event(nodes, kube.Modified, "n1", 170, `{kind: Node, apiVersion: v1, status: {conditions: [{type: Ready, status: "True"}]}}`)
+
+	got := f.findings("?at=" + f.when(55))
+	if len(got.Items) != 1 || got.Objects != 6 || !got.At.Equal(f.At(55)) {
+		t.Fatalf("%+v", got)
+	}
+	item := got.Items[0]
+	var before []string
+	for _, c := range item.Before {
+		before = append(before, fmt.Sprintf("%v %s %s %s: %s", c.Time.Sub(f.At(0)), c.Resource, c.Namespace, c.Name, strings.Join(c.Summary, "; ")))
+	}
+	want := []string{"20s deployments.apps default web: image x:1 → 2", "10s configmaps default settings: key a changed"}
+	if diff := cmp.Diff(want, before); diff != "" {
+		t.Error(diff)
+	}
+	item.Before = nil
+	if diff := cmp.Diff(api.Finding{
+		Rule: "crash", Severity: api.SeverityCritical, Kind: "Deployment", Namespace: "default", Name: "web", Resource: "deployments.apps", Path: "/apis/apps/v1/namespaces/default/deployments/web",
+		Title: "1 Pod CrashLoopBackOff · Error, exit code 1", Since: f.At(30).UTC(), SinceKnown: true, Touches: 1,
+		Objects: []api.FindingObject{{Kind: "Pod", Namespace: "default", Name: "web-2-a", Path: "/api/v1/namespaces/default/pods/web-2-a"}},
+	}, item); diff != "" {
+		t.Error(diff)
+	}
+	if got := f.findings("?at=" + f.when(25)); len(got.Items) != 0 {
+		t.Errorf("before the crash: %+v", got.Items)
+	}
+	// A lost Node is a finding in the namespaces of its Pods only.
+	kinds := func(query string) (all []string) {
+		for _, item := range f.findings(query + "&at=" + f.when(65)).Items {
+			all = append(all, item.Severity+" "+item.Kind+" "+item.Name)
+		}
+		return all
+	}
+	for query, want := range map[string][]string{
+		"?namespace=":        {"critical Node n1", "critical Deployment web"},
+		"?namespace=default": {"critical Node n1", "critical Deployment web"},
+		"?namespace=none":    nil,
+	} {
+		if got := kinds(query); !slices.Equal(got, want) {
+			t.Errorf("%s: %q, want %q", query, got, want)
+		}
+	}
+}
+
+// TestFindingsUnobserved: what is not known now is a finding; what was recorded later is one of
+// less weight, and a moment before everything is refused.
+func TestFindingsUnobserved(t *testing.T) {
+	f := newFixtureAt(t, fakeapi.New(fakeapi.Options{Allow: allow}))
+	st := f.Stream(kube.Resource{Version: "v1", Name: "pods"}, 100, 0)
+	if err := st.AppendGap(nil, 120, f.At(20)); err != nil {
+		t.Fatal(err)
+	}
+	f.Stream(pasttest.Nodes, 100, 5)
+	titles := func(at float64) (all []string) {
+		for _, item := range f.findings("?at=" + f.when(at)).Items {
+			all = append(all, item.Severity+" "+item.Title+" "+strings.Join(item.Messages, " "))
+		}
+		return all
+	}
+	if got, want := titles(10), []string{"warning 1 resource not observed: pods the moment is in a gap of the record"}; !slices.Equal(got, want) {
+		t.Errorf("in a gap: %q", got)
+	}
+	if got, want := titles(0), []string{"info 1 resource not observed: nodes the record begins later"}; !slices.Equal(got, want) {
+		t.Errorf("before: %q", got)
+	}
+	if s, _ := statusOf(t, f.ofFindings("?at="+f.when(-5))); s.Code != http.StatusGone {
+		t.Errorf("before everything: %+v", s)
+	}
+	if s, _ := statusOf(t, f.ofFindings("?at=rv:110")); s.Code != http.StatusBadRequest {
+		t.Errorf("at a resourceVersion: %+v", s)
+	}
+	if s, _ := statusOf(t, f.ofFindings("?from=1h")); s.Code != http.StatusBadRequest {
+		t.Errorf("with another parameter: %+v", s)
+	}
+}
+
+// TestFindingsDenied: resources that the caller may not list are left out, and named; if there
+// is no other one, the answer is 403, not an empty list.
+func TestFindingsDenied(t *testing.T) {
+	f := newFixture(t) // others than the gateway may read namespace default
+	f.t = t
+	w := f.ofFindings("?namespace=default", "Authorization", "Bearer somebody")
+	if w.Code != http.StatusOK || !strings.Contains(w.Body.String(), `"denied":["nodes"]`) || strings.Contains(w.Body.String(), `"kind":"Node"`) {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+	for _, query := range []string{"", "?namespace=other"} {
+		if s, _ := statusOf(t, f.ofFindings(query, "Authorization", "Bearer somebody")); s.Code != http.StatusForbidden {
+			t.Errorf("%s: %+v", query, s)
+		}
+	}
+	g, guarded := widgets(t)
+	guarded.mute.Store(true)
+	if s, header := statusOf(t, g.ofFindings("")); s.Code != http.StatusServiceUnavailable || header.Get("Retry-After") != "1" {
+		t.Errorf("undecided: %+v", s)
+	}
+}
+
+// ofFindings sends a request for findings.
+func (f *fixture) ofFindings(query string, headers ...string) *httptest.ResponseRecorder {
+	r := httptest.NewRequestWithContext(f.t.Context(), http.MethodGet, historyapi.FindingsPath+query, nil)
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	w := httptest.NewRecorder()
+	f.handler.ServeHTTP(w, r)
+	return w
+}
