@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"os/signal"
 	"runtime/debug"
@@ -142,33 +143,11 @@ func (o *openOptions) run(ctx context.Context, file string, dir *temporary) (err
 	if err != nil {
 		return err
 	}
-	f, err := os.Open(file)
+	store, header, documents, err := o.load(ctx, file, dir, log)
 	if err != nil {
 		return err
 	}
-	defer f.Close()
-	// A read from a pipe may block.
-	defer context.AfterFunc(ctx, func() { f.Close() })()
-	// On disk, not in memory: a recording may cover days.
-	if err := dir.make(func() (string, error) { return os.MkdirTemp("", "watchkeeper-open-*") }); err != nil {
-		return diskError(err)
-	}
-	store, err := history.Open(dir.path, history.Options{Cluster: "a recording", Logger: log, Temporary: true})
-	if err != nil {
-		return diskError(err)
-	}
 	defer func() { err = errors.Join(err, store.Close()) }()
-	header, documents, err := o.unpack(ctx, f, store)
-	switch {
-	case ctx.Err() != nil:
-		return ctx.Err()
-	case errors.Is(err, recording.ErrTooLarge):
-		return fmt.Errorf("%s: %w: it unpacks to more than %s; if you trust its author and %s has enough space, raise --max-bytes", file, err, o.maxBytes.String(), os.TempDir())
-	case errors.Is(err, recording.ErrNotRecording):
-		return fmt.Errorf("%s is %w", file, err)
-	case err != nil:
-		return fmt.Errorf("%s: %w", file, diskError(err))
-	}
 	fmt.Fprintf(o.err, "%s: %s to %s\n", file, o.stamp(header.From), o.stamp(header.To))
 	printScope(o.err, header.Scope)
 	printSpans(o.err, &o.zone, header.From, header.To, spansOf(store))
@@ -179,6 +158,44 @@ func (o *openOptions) run(ctx context.Context, file string, dir *temporary) (err
 		fmt.Fprintf(o.out, "Starting to serve on %s\nThe page is %s/ui/\n", mainURL, mainURL)
 	}
 	return server.Run(ctx, o.server)
+}
+
+// load unpacks the file into a store in a directory that it makes. The caller closes the
+// store.
+func (o *openOptions) load(ctx context.Context, file string, dir *temporary, log *slog.Logger) (store *history.Store, header *recording.Header, documents []recording.Document, err error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	defer f.Close()
+	// A read from a pipe may block.
+	defer context.AfterFunc(ctx, func() { f.Close() })()
+	// On disk, not in memory: a recording may cover days.
+	if err := dir.make(func() (string, error) { return os.MkdirTemp("", "watchkeeper-open-*") }); err != nil {
+		return nil, nil, nil, diskError(err)
+	}
+	store, err = history.Open(dir.path, history.Options{Cluster: "a recording", Logger: log, Temporary: true})
+	if err != nil {
+		return nil, nil, nil, diskError(err)
+	}
+	opened := store
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, opened.Close())
+		}
+	}()
+	header, documents, err = o.unpack(ctx, f, store)
+	switch {
+	case ctx.Err() != nil:
+		return nil, nil, nil, ctx.Err()
+	case errors.Is(err, recording.ErrTooLarge):
+		return nil, nil, nil, fmt.Errorf("%s: %w: it unpacks to more than %s; if you trust its author and %s has enough space, raise --max-bytes", file, err, o.maxBytes.String(), os.TempDir())
+	case errors.Is(err, recording.ErrNotRecording):
+		return nil, nil, nil, fmt.Errorf("%s is %w", file, err)
+	case err != nil:
+		return nil, nil, nil, fmt.Errorf("%s: %w", file, diskError(err))
+	}
+	return store, header, documents, nil
 }
 
 // A temporary is a file or directory that is removed with the command, even while

@@ -46,45 +46,51 @@ func (s *State) autoscalersFound(g *group) {
 			f.from(c.LastTransitionTime.Time)
 			f.say(because(c.Reason, c.Message))
 		}
-		if up, down, first, says := s.rescales(string(h.UID)); up >= minFlaps && down >= minFlaps {
+		if up, down, turned, says := s.rescales(string(h.UID)); up >= minFlaps && down >= minFlaps {
 			f := find("flaps", api.SeverityWarning, fmt.Sprintf("scaled up %s and down %s in %d minutes", times(up), times(down), int(flapSpan/time.Minute)))
-			f.from(first)
+			f.from(turned)
 			f.say(says...)
 		}
 	}
 }
 
 // rescales counts how often Events say that an autoscaler has scaled up and down lately, and
-// returns the first time and the Events.
-func (s *State) rescales(uid string) (up, down int, first time.Time, says []string) {
+// returns when it first turned round, and the Events.
+func (s *State) rescales(uid string) (up, down int, turned time.Time, says []string) {
 	s.sorted()
 	if uid == "" {
-		return 0, 0, first, nil
+		return 0, 0, turned, nil
 	}
+	begin := s.At.Add(-flapSpan)
+	var firstUp, firstDown time.Time
 	for _, e := range s.about[uid] {
-		begin := s.At.Add(-flapSpan)
 		if e.reason != "SuccessfulRescale" || e.last.Before(begin) {
 			continue
 		}
-		n := e.count
-		at := e.first
+		n, first := e.count, e.first
 		if e.first.Before(begin) { // it is not known when the others were
-			n, at = 1, e.last
+			n, first = 1, e.last
+		}
+		earlier := func(t time.Time) time.Time {
+			if t.IsZero() || first.Before(t) {
+				return first
+			}
+			return t
 		}
 		switch {
 		case strings.Contains(e.message, "below target"):
-			down += n
+			down, firstDown = down+n, earlier(firstDown)
 		case strings.Contains(e.message, "above target"):
-			up += n
+			up, firstUp = up+n, earlier(firstUp)
 		default:
 			continue
 		}
 		says = append(says, e.says())
-		if first.IsZero() || at.Before(first) {
-			first = at
-		}
 	}
-	return up, down, first, says
+	if turned = firstUp; firstDown.After(turned) {
+		turned = firstDown
+	}
+	return up, down, turned, says
 }
 
 func times(n int) string { return fmt.Sprintf("%d times", n) }

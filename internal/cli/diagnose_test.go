@@ -1,0 +1,166 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cli_test
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/yaml"
+
+	"github.com/watchkeeper/watchkeeper/internal/api"
+)
+
+var update = flag.Bool("update", false, "write testdata/diagnose anew")
+
+// TestDiagnoseRecordings: what fails in the recordings of demo, at the moments of
+// testdata/diagnose/moments.txt. A recording that is there has moments.
+func TestDiagnoseRecordings(t *testing.T) {
+	const demo, dir = "../../demo", "testdata/diagnose"
+	t.Setenv("KUBECONFIG", t.TempDir()+"/none")
+	b, err := os.ReadFile(dir + "/moments.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	moments := map[string][]string{}
+	for line := range strings.Lines(string(b)) {
+		name, moment, ok := strings.Cut(strings.TrimSpace(line), " ")
+		if !ok || name == "#" {
+			continue
+		}
+		if moments[name] == nil {
+			names = append(names, name)
+		}
+		moments[name] = append(moments[name], moment)
+	}
+	files, err := filepath.Glob(demo + "/*.wkr")
+	if err != nil {
+		t.Fatal(err)
+	}
+	scenarios, err := filepath.Glob(demo + "/scenarios/*.wkr")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range append(files, scenarios...) {
+		if name := strings.TrimSuffix(strings.TrimPrefix(filepath.ToSlash(file), demo+"/"), ".wkr"); moments[name] == nil {
+			t.Errorf("%s has no moments in %s/moments.txt", name, dir)
+		}
+	}
+	for _, name := range names {
+		t.Run(filepath.Base(name), func(t *testing.T) {
+			file := filepath.Join(demo, name+".wkr")
+			if _, err := os.Stat(file); os.IsNotExist(err) && name != "incident" {
+				t.Skip("there is no such recording here")
+			}
+			got := ""
+			for _, moment := range moments[name] {
+				out, errs, code := run("diagnose", file, "--utc", "--at", moment)
+				got += fmt.Sprintf("$ watchkeeper diagnose demo/%s.wkr --utc --at %s\n%s%sexit code %d\n", name, moment, out, errs, code)
+			}
+			golden := filepath.Join(dir, filepath.Base(name)+".txt")
+			if *update {
+				if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(golden)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(string(want), got); diff != "" {
+				t.Errorf("%s\nIf it is intended: go test ./internal/cli -run TestDiagnoseRecordings -update", diff)
+			}
+		})
+	}
+}
+
+// TestDiagnoseFile: a recording is read in all namespaces or in one, and what is asked of it
+// wrongly is an error.
+func TestDiagnoseFile(t *testing.T) {
+	t.Setenv("KUBECONFIG", t.TempDir()+"/none")
+	t.Setenv("TMPDIR", t.TempDir())
+	const file = "../../demo/incident.wkr"
+	out, errs, code := run("diagnose", file, "--at", "3m20s", "-o", "json")
+	var found api.Findings
+	if err := json.Unmarshal([]byte(out), &found); err != nil || code != 4 || errs != "" || len(found.Items) != 1 || found.Items[0].Rule != "crash" || found.Items[0].Touches != 6 {
+		t.Errorf("%d %v %s %s", code, err, errs, out)
+	}
+	other, _, code := run("diagnose", file, "--at", "3m20s", "-o", "yaml")
+	asJSON, err := yaml.YAMLToJSON([]byte(other))
+	var again api.Findings
+	if err != nil || json.Unmarshal(asJSON, &again) != nil || code != 4 || cmp.Diff(found, again) != "" {
+		t.Errorf("as YAML: %d %v %s", code, err, other)
+	}
+	if out, _, code := run("diagnose", file, "--at", "3m20s", "-n", "kube-system"); code != 0 || !strings.Contains(out, "in namespace kube-system: nothing fails of ") {
+		t.Errorf("in another namespace: %d %s", code, out)
+	}
+	for _, test := range []struct{ args, want string }{
+		{"none.wkr", "no such file"},
+		{"diagnose_test.go", "is not a recording"},
+		{file + " --at rv:100", "a resourceVersion is that of one resource"},
+		{file + " --at 20h", "before the recorded history"},
+		{file + " -o wide", `--output "wide" is unknown`},
+		{file + " " + file, "takes one FILE"},
+		{file + " --max-bytes 1Ki", "raise --max-bytes"},
+	} {
+		out, errs, code := run(append([]string{"diagnose"}, strings.Fields(test.args)...)...)
+		if code != 1 || out != "" || !strings.HasPrefix(errs, "watchkeeper: ") || !strings.Contains(errs, test.want) || strings.Count(errs, "\n") != 1 {
+			t.Errorf("%s: %d %q %q", test.args, code, out, errs)
+		}
+	}
+	if left, err := os.ReadDir(os.Getenv("TMPDIR")); err != nil || len(left) != 0 {
+		t.Errorf("left behind: %v %v", left, err)
+	}
+}
+
+// TestDiagnose asks a gateway: the exit code is by the worst severity, and foreign text cannot
+// control the terminal.
+func TestDiagnose(t *testing.T) {
+	finding := func(severity string) string {
+		return `{"rule":"create","severity":"` + severity + `","kind":"Deployment","namespace":"shop","name":"web","title":"Pods cannot be created: 0 of 1 exist","messages":["FailedCreate: \u001b[31m"],` +
+			`"since":"2026-01-02T11:59:00Z","touches":5,"objects":[{"kind":"ReplicaSet","namespace":"shop","name":"web-1"},{"kind":"ReplicaSet","name":"web-2"},{"kind":"ReplicaSet","name":"web-3"},{"kind":"ReplicaSet","name":"web-4"}],` +
+			`"before":[{"resource":"resourcequotas","path":"/x","kind":"ResourceQuota","namespace":"shop","name":"compute","type":"MODIFIED","resourceVersion":"7","time":"2026-01-02T11:58:00Z","summary":["hard.pods 5 → 1"],"by":[{"manager":"kubectl","operation":"Update"}]}]}`
+	}
+	const rest = `,"at":"2026-01-02T12:00:00Z","objects":7,"denied":["nodes"],"notRecorded":["events"],"leftOut":["3 findings"]`
+	for _, test := range []struct {
+		items string
+		code  int
+	}{{"", 0}, {finding("info"), 0}, {finding("warning"), 3}, {finding("info") + "," + finding("critical") + "," + finding("warning"), 4}} {
+		f := newFakeGateway(t, map[string]string{"/watchkeeper/v1/findings": `{"items":[` + test.items + `]` + rest + `}`})
+		out, errs, code := run("diagnose", "-n", "shop", "--utc")
+		if code != test.code || errs != "" {
+			t.Errorf("%s: %d %s%s", test.items, code, out, errs)
+		}
+		if asked := f.questions(); !slices.Contains(asked, "/watchkeeper/v1/findings?at=now&namespace=shop") {
+			t.Errorf("asked %q", asked)
+		}
+		if test.code != 3 {
+			continue
+		}
+		want := `2026-01-02 12:00:00Z: 1 warning
+! Deployment shop/web  Pods cannot be created: 0 of 1 exist
+    since before 2026-01-02 11:59:00Z, for more than 1m0s: web-1, web-2, web-3, and 2 more
+    says: FailedCreate: ` + "\uFFFD" + `[31m
+    just before: 2026-01-02 11:58:00Z  ResourceQuota shop/compute  hard.pods 5 → 1  by kubectl
+left out, because you may not list them now: nodes
+not recorded, so not looked at: events
+left out: 3 findings
+`
+		if diff := cmp.Diff(want, out); diff != "" {
+			t.Error(diff)
+		}
+	}
+	newFakeGateway(t, map[string]string{"/watchkeeper/v1/findings": `{"kind":"Status","code":403,"message":"you may not"}`})
+	if out, errs, code := run("diagnose", "-A"); code != 1 || out != "" || errs != "watchkeeper: you may not\n" {
+		t.Errorf("%d %q %q", code, out, errs)
+	}
+}
