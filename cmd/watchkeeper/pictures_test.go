@@ -22,11 +22,12 @@ var updatePictures = flag.Bool("update-pictures", false, "write the pictures of 
 // pictures are those of docs/cli.md, docs/images/cli-NAME.svg: the screen of a terminal after a
 // command, of the recording of make demo.
 var pictures = map[string]string{
-	"get":     "watchkeeper get deploy,pods -n shop -l app=checkout --at 23:50:56",
-	"history": "watchkeeper history pod/checkout-979d84455-nsnw5 -n shop --until 23:50:56 --limit 4",
-	"changes": "watchkeeper changes deployments -n shop --since 23:49:00 --until 23:51:00 --spec",
-	"diff":    "watchkeeper diff deployments,pods -n shop --from 23:50:08 --to 23:50:30",
-	"at":      "watchkeeper at 23:52:10 -- get nodes",
+	"get":      "watchkeeper get deploy,pods -n shop -l app=checkout --at 23:50:56",
+	"diagnose": "watchkeeper diagnose -n shop --at 23:50:28",
+	"history":  "watchkeeper history pod/checkout-979d84455-nsnw5 -n shop --until 23:50:56 --limit 4",
+	"changes":  "watchkeeper changes deployments -n shop --since 23:49:00 --until 23:51:00 --spec",
+	"diff":     "watchkeeper diff deployments,pods -n shop --from 23:50:08 --to 23:50:30",
+	"at":       "watchkeeper at 23:52:10 -- get nodes",
 }
 
 const (

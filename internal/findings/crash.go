@@ -126,7 +126,9 @@ func (s *State) crashes(g *group) {
 // images finds Pods whose image cannot be pulled.
 func (s *State) images(g *group) {
 	s.troubled(g, "image", func(pod *corev1.Pod, f *Finding) {
-		f.say(s.warningAbout(pod, "BackOff").says())
+		if e := s.warningAbout(pod, "BackOff"); e != nil && strings.Contains(e.message, "pull") { // others repeat the reason
+			f.say(e.says())
+		}
 	})
 }
 

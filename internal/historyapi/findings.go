@@ -87,6 +87,9 @@ func (c *call) findings() (any, error) {
 		}
 		f.out.Items = append(f.out.Items, item)
 	}
+	if f.page.full() {
+		f.out.LeftOut = append(f.out.LeftOut, fmt.Sprintf("some of the changes before: more than %d were compared, or %d MiB", maxCompared, maxPageBytes>>20))
+	}
 	if more := len(f.found) - maxExplained; more > 0 {
 		f.out.LeftOut = append(f.out.LeftOut, fmt.Sprintf("the changes before the last %d findings: they are read for %d", more, maxExplained))
 	}
