@@ -54,10 +54,10 @@ func openRecording(t *testing.T, file string) string {
 	return address
 }
 
-// golden compares a text with a file in testdata/story.
+// golden compares a text with a file in testdata.
 func golden(t *testing.T, name, got string) {
 	t.Helper()
-	file := filepath.Join("testdata", "story", name)
+	file := filepath.Join("testdata", name)
 	if *update {
 		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o777), os.WriteFile(file, []byte(got), 0o666)); err != nil {
 			t.Fatal(err)
@@ -65,7 +65,7 @@ func golden(t *testing.T, name, got string) {
 	}
 	want, err := os.ReadFile(file)
 	if err != nil {
-		t.Fatalf("%v: 'go test ./internal/cli -run TestStory -update' writes it", err)
+		t.Fatalf("%v: 'go test ./internal/cli -run 'Story|Diagnose' -update' writes it", err)
 	}
 	if diff := cmp.Diff(string(want), got); diff != "" {
 		t.Errorf("%s: %s", name, diff)
@@ -91,7 +91,7 @@ func TestStoryOfDemo(t *testing.T) {
 		if code != 0 || errs != "" {
 			t.Errorf("%s: %d %s", line, code, errs)
 		}
-		golden(t, name, out)
+		golden(t, "story/"+name, out)
 	}
 	out, _, _ := run("story", "deployment/checkout", "-n", "shop", "--utc", "--server", server)
 	first, _, _ := strings.Cut(out, "\n")
@@ -161,7 +161,7 @@ func TestStoryOfScenarios(t *testing.T) {
 			if asked == 0 {
 				t.Error("nothing is asked")
 			}
-			golden(t, name+".txt", all.String())
+			golden(t, "story/"+name+".txt", all.String())
 		})
 	}
 }
