@@ -30,6 +30,7 @@ The past, with a gateway that records
   left right          to the previous change; to the next one
   [ ]                 a minute back; a minute on
   Space               play from here; stop
+  + -                 play faster; more slowly
 
 Details
   Tab, left right     the next tab; the previous one
@@ -98,6 +99,10 @@ func (m *model) tableKey(key string) tea.Cmd {
 		default:
 			m.paused = !m.paused
 		}
+	case "+", "=":
+		m.faster(2)
+	case "-":
+		m.faster(0.5)
 	case "left":
 		return m.step(false, 1)
 	case "right":

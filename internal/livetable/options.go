@@ -6,6 +6,7 @@ package livetable
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/url"
@@ -74,8 +75,8 @@ type Options struct {
 	// NoColor marks changes by characters. It is implied by the variable NO_COLOR.
 	NoColor bool
 	// At is a moment to begin with, as kube.ParseMoment reads it; "" is now. From there the
-	// table plays at Speed, a multiple of real time (0 is 1), until it is live. It needs
-	// History.
+	// table plays at Speed, a multiple of real time, until it has caught up with the present,
+	// which it never does at 1. 0 is DefaultSpeed. At needs History.
 	At    string
 	Speed float64
 	// History finds changes of the past; nil if the server has none. The Base of each Watch
@@ -84,6 +85,9 @@ type Options struct {
 	// Details tell about an object; nil for nothing but the table. [ObjectDetails] implements it.
 	Details Details
 }
+
+// DefaultSpeed plays ten minutes in one.
+const DefaultSpeed = 10
 
 // A History knows when something has changed.
 type History interface {
@@ -120,6 +124,11 @@ func (o *Options) check() error {
 	if len(o.Watches) == 0 {
 		return errors.New("nothing to watch")
 	}
+	for i, w := range o.Watches {
+		if w.Base == nil || w.Transport == nil || w.Resource.Name == "" {
+			return fmt.Errorf("watch %d has no Base, Transport or Resource", i)
+		}
+	}
 	if o.In == nil {
 		o.In = os.Stdin
 	}
@@ -127,7 +136,7 @@ func (o *Options) check() error {
 		o.Out = os.Stdout
 	}
 	if o.Speed <= 0 {
-		o.Speed = 1
+		o.Speed = DefaultSpeed
 	}
 	if o.At != "" {
 		if o.History == nil {

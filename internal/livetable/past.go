@@ -238,11 +238,23 @@ func (m *model) play() {
 			s.replay(m.ctx, s.feed, when, m.Speed)
 		}
 	default:
-		m.past.at = m.past.clock(time.Now())
+		m.past.at = m.clock(time.Now())
 		m.past.still, m.past.began = true, time.Now()
 		for _, s := range m.streams {
 			s.stop()
 		}
+	}
+}
+
+// maxSpeed is that of the gateway.
+const maxSpeed = 10000
+
+// faster multiplies the speed of replays.
+func (m *model) faster(by float64) {
+	m.Speed = max(min(m.Speed*by, maxSpeed), 1)
+	if m.past.on && !m.past.still {
+		m.play()
+		m.play()
 	}
 }
 
@@ -260,7 +272,7 @@ func (m *model) follow(now time.Time) {
 	if !m.past.on || m.past.still {
 		return
 	}
-	all := true
+	all, ended := true, !m.end.IsZero()
 	for _, s := range m.streams {
 		played, when, caught, failed := s.progress()
 		if failed != nil {
@@ -271,12 +283,15 @@ func (m *model) follow(now time.Time) {
 		if played.After(m.past.at) {
 			m.past.at, m.past.began = played, when
 		}
-		all = all && caught
+		all, ended = all && caught, ended && !played.Before(m.end)
 	}
 	switch {
 	case all:
 		m.goLive()
-	case !m.end.IsZero() && !m.past.at.IsZero() && !m.past.clock(now).Before(m.end):
+	case ended:
+		for _, s := range m.streams {
+			s.feed.Drain().Apply(s.table(), now)
+		}
 		m.play() // stops
 		m.past.at = m.end
 	}

@@ -91,6 +91,21 @@ func TestPast(t *testing.T) {
 	term.golden("past-diff")
 	term.keys("Escape")
 	term.wait(`frontend +18/18`)
+	for range 4 {
+		term.keys("-")
+	}
+	term.keys("Space")
+	term.wait(`^playing 37.5x at`)
+	term.keys("Space")
+	term.wait(`^at 2026-11-21 23:5[23]:`)
+	term.keys("[")
+	term.wait(`^at 2026-11-21 23:52:`)
+	for range 5 {
+		term.keys("Space") // play, stop, play, stop, play
+		time.Sleep(50 * time.Millisecond)
+	}
+	term.wait(`payments +4/4 +4 +4 `)
+	term.wait(`^at 2026-11-21 23:53:48`)
 	term.keys("q")
 	term.wait(`^\$$`)
 	term.golden("past-end")

@@ -86,7 +86,7 @@ func (s *stream) begin(ctx context.Context, of *feed.Feed, do func(ctx context.C
 	s.feed = of
 	s.mu.Lock()
 	run := s.run
-	s.caught, s.failed = false, nil
+	s.played, s.caught, s.failed = time.Time{}, false, nil
 	s.mu.Unlock()
 	update := func(f func()) {
 		s.mu.Lock()
