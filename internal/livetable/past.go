@@ -25,6 +25,8 @@ type past struct {
 	began time.Time // when the replay began, or when the step was drawn
 	speed float64
 	busy  bool // a step is being read
+	// entering is set during the first step from the present: the tables still show that.
+	entering bool
 }
 
 // clock returns the moment that is shown, zero if it is not known.
@@ -149,7 +151,8 @@ func (m *model) stand() time.Time {
 func (m *model) read(f func(context.Context) stepMsg) tea.Cmd {
 	m.past.busy, m.paused = true, false
 	if !m.past.on {
-		m.past.on, m.past.still, m.past.at, m.past.began = true, true, m.stand(), time.Now()
+		m.past.at, m.past.began = m.stand(), time.Now()
+		m.past.on, m.past.still, m.past.entering = true, true, true
 	}
 	return func() tea.Msg { return f(m.ctx) }
 }
@@ -180,13 +183,18 @@ func (m *model) stepped(msg stepMsg) tea.Cmd {
 	switch {
 	case msg.err != nil:
 		m.say("%v", msg.err)
-		return nil
 	case msg.feeds == nil && msg.forward:
 		return m.goLive()
 	case msg.feeds == nil:
 		m.say("nothing changed before this")
+	}
+	if msg.feeds == nil {
+		if m.past.entering {
+			m.past = past{} // nothing was stopped
+		}
 		return nil
 	}
+	m.past.entering = false
 	now := time.Now()
 	for i, s := range m.streams {
 		s.stop()
