@@ -64,9 +64,10 @@ func (s *Screen) cursorIn(i int) kube.Key {
 	return ""
 }
 
-// folded reports whether a table is only named, in one line with all that are empty.
+// folded reports whether a table is only named, in one line with all that are empty. One
+// that still shows a deleted row is not.
 func (s *Screen) folded(section *Section) bool {
-	return len(s.Sections) > 1 && section.Table.Len() == 0 && section.Note == ""
+	return len(s.Sections) > 1 && section.Table.Len() == 0 && len(section.Table.Rows()) == 0 && section.Note == ""
 }
 
 // none is the line that names the empty tables, "" if there is none.
