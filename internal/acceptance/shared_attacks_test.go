@@ -185,6 +185,8 @@ func (a *attack) extensions(t *testing.T) {
 		{path: "/watchkeeper/v1/story" + other + "/" + secretText + "-cm", cert: "erin", want: 403},
 		{path: "/watchkeeper/v1/story/api/v1/namespaces/<mine>/configmaps/cm-a", cert: "erin", want: 200, has: `"denied":["`},
 		{path: "/watchkeeper/v1/story/api/v1/namespaces/<mine>/configmaps/cm-a", want: 401},
+		{path: "/watchkeeper/v1/findings", lines: alice, want: 403},
+		{path: "/watchkeeper/v1/findings?namespace=<other>", cert: "erin", want: 403},
 		{path: "/watchkeeper/v1/access?resource=configmaps", lines: alice, want: 200, has: `"namespaces":["attack-mine"]`},
 		{path: "/watchkeeper/v1/access?resource=secrets", cert: "erin", want: 200, has: `"namespaces":[]`},
 		{path: "/watchkeeper/v1/access?resource=secrets", lines: impersonating, want: 403},

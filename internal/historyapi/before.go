@@ -5,6 +5,7 @@ package historyapi
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -101,10 +102,16 @@ func (f *finder) sharing(all []api.ObjectChange, namespace string, begin, until 
 // byWill reports whether a part of a change is not what a controller writes about what it
 // sees: the status, the revision of a Deployment, and the taints of a Node's conditions.
 func byWill(op jsondiff.Operation) bool {
-	taint, _ := op.Value.(map[string]any)
-	key, _ := taint["key"].(string)
-	return !strings.HasPrefix(op.Path, "/status") && !strings.HasPrefix(op.Path, "/metadata/annotations/deployment.kubernetes.io~1") &&
-		!(strings.HasPrefix(op.Path, "/spec/taints") && (key == "" || strings.HasPrefix(key, "node.kubernetes.io/")))
+	switch value, _ := op.Value.(map[string]any); {
+	case strings.HasPrefix(op.Path, "/status"), strings.HasPrefix(op.Path, "/metadata/annotations/deployment.kubernetes.io~1"):
+		return false
+	case op.Path == "/metadata/annotations":
+		return slices.ContainsFunc(slices.Collect(maps.Keys(value)), func(name string) bool { return !strings.HasPrefix(name, "deployment.kubernetes.io/") })
+	case strings.HasPrefix(op.Path, "/spec/taints"):
+		key, _ := value["key"].(string)
+		return key != "" && !strings.HasPrefix(key, "node.kubernetes.io/")
+	}
+	return true
 }
 
 // describe adds a change, unless it is only noise, of the status, or what a controller notes.
