@@ -77,7 +77,8 @@ func first(r kube.Resource) int {
 
 // Add adds an object.
 func (s *State) Add(r kube.Resource, o *scan.Object) {
-	if strings.Contains(o.JSON, `"deletionTimestamp"`) {
+	terminating := strings.Contains(o.JSON, `"deletionTimestamp"`)
+	if terminating {
 		s.addTerminating(r, o)
 	}
 	switch r.GroupResource() {
@@ -85,7 +86,7 @@ func (s *State) Add(r kube.Resource, o *scan.Object) {
 		if _, ok := s.preemptors[o.UID]; ok {
 			s.preemptors[o.UID] = o
 		}
-		if !s.wellPod(o.JSON) {
+		if terminating || !s.wellPod(o.JSON) {
 			add(&s.pods, o)
 		}
 	case "nodes":
@@ -134,21 +135,24 @@ func add[T any](all *[]*T, o *scan.Object) *T {
 	return v
 }
 
-// wellPod reports whether the text of a Pod shows that no rule is about it. Texts within an
-// annotation do not match: their quotes are escaped.
+// wellPod reports whether the text of a Pod shows that no rule is about it, unless it is being
+// deleted. Texts within an annotation do not match: their quotes are escaped. Without a status
+// at its end, it is decoded.
 func (s *State) wellPod(text string) bool {
-	if strings.Contains(text, `"deletionTimestamp"`) || s.onNode[nodeName(text)] {
+	i := strings.Index(text, `"status":{`)
+	if i < 0 || s.onNode[nodeName(text[:i])] {
 		return false
 	}
-	if strings.Contains(text, `"phase":"Succeeded"`) {
+	status := text[i:]
+	if strings.Contains(status, `"phase":"Succeeded"`) {
 		return true
 	}
 	for _, sign := range []string{`"status":"False"`, `"status":"Unknown"`, `"exitCode"`, `"waiting"`, `"DisruptionTarget"`} {
-		if strings.Contains(text, sign) {
+		if strings.Contains(status, sign) {
 			return false
 		}
 	}
-	return strings.Contains(text, `"phase":"Running"`)
+	return strings.Contains(status, `"phase":"Running"`)
 }
 
 // nodeName returns the Node of a Pod.
