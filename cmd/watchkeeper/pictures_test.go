@@ -23,6 +23,7 @@ var updatePictures = flag.Bool("update-pictures", false, "write the pictures of 
 // command, of the recording of make demo.
 var pictures = map[string]string{
 	"get":      "watchkeeper get deploy,pods -n shop -l app=checkout --at 23:50:56",
+	"story":    "watchkeeper story deployment/checkout -n shop",
 	"diagnose": "watchkeeper diagnose -n shop --at 23:50:28",
 	"history":  "watchkeeper history pod/checkout-979d84455-nsnw5 -n shop --until 23:50:56 --limit 4",
 	"changes":  "watchkeeper changes deployments -n shop --since 23:49:00 --until 23:51:00 --spec",

@@ -19,14 +19,13 @@ type span struct {
 
 var escapeSequence = regexp.MustCompile(`\x1b\[([0-9;:]*)m`)
 
-// spans splits a line at its escape sequences. Others than those of attributes do not occur in
-// what tmux captures.
-func spans(line string) (all []span) {
-	var now span
+// spans splits a line at its escape sequences. now has the attributes at its begin, and then at
+// its end. Other sequences do not occur in what tmux captures.
+func spans(line string, now *span) (all []span) {
 	add := func(text string) {
 		if text != "" {
 			now.text = text
-			all = append(all, now)
+			all = append(all, *now)
 		}
 	}
 	from := 0

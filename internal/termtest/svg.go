@@ -37,9 +37,10 @@ func SVG(width, height int, title string, frames []Frame) string {
 		if len(frames) > 1 {
 			fmt.Fprintf(&b, `<g class="f f%d">`+"\n", i)
 		}
+		var now span
 		for n, line := range strings.Split(frame.Screen, "\n") {
 			if n < height {
-				drawLine(&b, n, line)
+				drawLine(&b, n, spans(line, &now))
 			}
 		}
 		if len(frames) > 1 {
@@ -73,9 +74,9 @@ func animation(frames []Frame) string {
 }
 
 // drawLine draws a line of a screen: its backgrounds, and its text.
-func drawLine(b *strings.Builder, n int, line string) {
+func drawLine(b *strings.Builder, n int, line []span) {
 	x, y := 0, margin+float64(n)*lineHeight
-	for _, span := range spans(line) {
+	for _, span := range line {
 		cells := utf8.RuneCountInString(span.text)
 		left, wide := margin+float64(x)*charWidth, float64(cells)*charWidth
 		fill, back := span.colors()
