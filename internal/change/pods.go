@@ -145,8 +145,7 @@ func (s *summary) conditions() {
 		now, _ := p.after.(map[string]any)
 		reason, message := text(now["reason"]), clip(text(now["message"]), maxText)
 		why := parenthesis(reason)
-		bad := text(s.after["kind"]) != "Node" || p.key == "Ready" // a Node's others are good news
-		if bad && text(now["status"]) == "False" && reason != "" && message != "" && !told[message] {
+		if isBad(p.key, text(now["status"])) && reason != "" && message != "" && !told[message] {
 			why += ": " + message // once: that of Ready is that of ContainersReady
 		}
 		switch a, b := text(old["status"]), text(now["status"]); {
@@ -170,6 +169,19 @@ func (s *summary) conditions() {
 			}
 		}
 	}
+}
+
+// negative are the conditions of built-in kinds that are bad news if they are true.
+var negative = map[string]bool{
+	"DiskPressure": true, "MemoryPressure": true, "PIDPressure": true, "NetworkUnavailable": true, // of Nodes
+	"DisruptionTarget": true, "ReplicaFailure": true, "Failed": true, "FailureTarget": true, "ScalingLimited": true,
+	"NamespaceContentRemaining": true, "NamespaceFinalizersRemaining": true, "NamespaceDeletionContentFailure": true,
+	"NamespaceDeletionDiscoveryFailure": true, "NamespaceDeletionGroupVersionParsingFailure": true,
+}
+
+// isBad reports whether the status of a condition is bad news, whose message is told.
+func isBad(condition, status string) bool {
+	return status == "Unknown" || status == "True" && negative[condition] || status == "False" && !negative[condition]
 }
 
 // state describes a condition.

@@ -50,8 +50,12 @@ func (s *summary) scale() {
 			continue // a CronJob's active is a list
 		}
 		s.describe("status", c.member)
-		if a, b := orZero(text(old)), orZero(text(now)); a != b && c.name != "" {
-			s.say("%s %s → %s", c.name, a, b)
+		name := c.name
+		if c.member == "currentReplicas" && text(s.after["kind"]) == "HorizontalPodAutoscaler" {
+			name = "replicas of the target"
+		}
+		if a, b := orZero(text(old)), orZero(text(now)); a != b && name != "" {
+			s.say("%s %s → %s", name, a, b)
 			s.counted++
 		}
 	}
