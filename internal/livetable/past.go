@@ -4,6 +4,7 @@
 package livetable
 
 import (
+	"cmp"
 	"context"
 	"sync"
 	"time"
@@ -114,10 +115,12 @@ func (m *model) step(forward bool, tries int) tea.Cmd {
 	return m.read(func(ctx context.Context) stepMsg {
 		msg := stepMsg{forward: forward, tries: tries}
 		var resources []string
+		namespace := ""
 		for _, s := range m.streams {
 			resources = append(resources, s.watch.Resource.GroupResource())
+			namespace = cmp.Or(namespace, s.watch.Namespace) // that of those that have one
 		}
-		at, ok, err := m.History.Step(ctx, resources, m.Watches[0].Namespace, from, forward)
+		at, ok, err := m.History.Step(ctx, resources, namespace, from, forward)
 		if err != nil || !ok {
 			msg.err = err
 			return msg
