@@ -37,19 +37,11 @@ func (t *teller) config() {
 			ep := &episode{rank: rankConfig}
 			ep.Kind, ep.Severity, ep.From, ep.To = api.EpisodeConfig, api.EpisodeInfo, entries[0].Time, entries[n-1].Time
 			ep.claims = entries[:n]
-			var what, by []string
+			var what []string
 			for _, e := range entries[:n] {
-				for _, w := range e.What {
-					what = appendOnce(what, w)
-				}
-				for _, who := range e.By {
-					by = appendOnce(by, who)
-				}
+				what = appendOnce(what, brief(strings.Join(e.What, "; "))+e.by())
 			}
-			ep.Title = fmt.Sprintf("%s %s: %s", th.kind, th.key.Name(), brief(strings.Join(what, "; ")))
-			if len(by) > 0 {
-				ep.Title += " by " + strings.Join(by, ", ")
-			}
+			ep.Title = fmt.Sprintf("%s %s: %s", th.kind, th.key.Name(), notes(what))
 			t.add(ep)
 			entries = entries[n:]
 		}
@@ -107,7 +99,14 @@ func changesOf(th *thing, from, to time.Time, explanation string) (said []string
 		if e.Time.After(from) {
 			when = lasted(e.Time.Sub(from)) + " after its begin"
 		}
-		said = append(said, fmt.Sprintf("%s, %s %s%s was changed (%s)%s", when, th.kind, th.key.Name(), explanation, brief(strings.Join(e.What, "; ")), e.by()))
+		what := "created"
+		switch e.Type {
+		case api.Modified:
+			what = "changed (" + brief(strings.Join(e.What, "; ")) + ")"
+		case api.Deleted:
+			what = "deleted"
+		}
+		said = append(said, fmt.Sprintf("%s, %s %s%s was %s%s", when, th.kind, th.key.Name(), explanation, what, e.by()))
 		explanation = ""
 	}
 	return said
