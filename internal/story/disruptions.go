@@ -143,7 +143,7 @@ func (t *teller) replacements(ep *episode, wl name) string {
 	}
 	g := &group{all: found, from: ep.From, to: lastEnd(found, ep.To)}
 	ep.To, ep.Ongoing = g.to, slices.ContainsFunc(found, func(f *failure) bool { return !f.ended })
-	return "; created in their place: " + summary(found) + t.ending(ep, g)
+	return "; of those created since then: " + summary(found) + t.ending(ep, g)
 }
 
 // withNames adds the names of objects to a text that has their UIDs.
