@@ -29,35 +29,35 @@ func TestKeys(t *testing.T) {
 	term.run(w.command())
 	term.wait(`… 2\d below`)
 
-	term.tmux("send-keys", "-l", "/WEB-3")
+	term.Text("/WEB-3")
 	term.wait(`pod/web-39 .*\n(.*\n)*live · filter: WEB-3_`)
 	term.golden("keys-filter")
-	term.keys("Enter", "s", "s", "s", "S") // READY has no order of its own here
+	term.Keys("Enter", "s", "s", "s", "S") // READY has no order of its own here
 	term.wait(`STATUS↓`)
 	term.golden("keys-sort")
-	term.keys("Escape")
+	term.Keys("Escape")
 	term.wait(`… 2\d below`)
-	term.keys("s") // after the last column
+	term.Keys("s") // after the last column
 	term.wait(`NAME +READY +STATUS\n`)
 
-	term.keys("End")
+	term.Keys("End")
 	term.wait(`pod/web-39`)
 	term.wait(`… \d+ above\n`)
-	term.keys("PgUp")
+	term.Keys("PgUp")
 	term.wait(`above, \d+ below`)
-	term.keys("Home", "Down") // over the end of the first table
+	term.Keys("Home", "Down") // over the end of the first table
 	term.wait(`pod/db-0`)
-	term.keys("Enter")
+	term.Keys("Enter")
 	term.wait(`pods/db-0 in ns +\[yaml\]`)
 	term.wait(`name: db-0`)
-	term.keys("Escape")
+	term.Keys("Escape")
 	term.wait(`pod/db-0`)
-	term.keys("l")
+	term.Keys("l")
 	term.wait(`^line 2 \^\[\[2J of container`)
-	term.keys("Escape")
+	term.Keys("Escape")
 	term.wait(`pod/db-0`)
 
-	term.keys("Space")
+	term.Keys("Space")
 	term.wait(`^paused, 0 changes since`)
 	w.pod("db-0", "0/1", "Paused")
 	w.pod("db-0", "1/1", "Running")
@@ -65,13 +65,13 @@ func TestKeys(t *testing.T) {
 	if strings.Contains(term.screen(), "Paused") {
 		t.Error("a change shows while paused")
 	}
-	term.keys("Space")
+	term.Keys("Space")
 	term.wait(`pod/db-0 +1-1 +Running`)
-	term.keys("?")
+	term.Keys("?")
 	term.wait(`move the cursor`)
-	term.keys("?", "Left")
+	term.Keys("?", "Left")
 	term.wait(`no history`)
-	term.keys("C-c")
+	term.Keys("C-c")
 	term.wait(`^\$$`)
 }
 
@@ -103,7 +103,7 @@ func TestOutage(t *testing.T) {
 	end()
 	term.wait(`web-00 +0-1 +Missed`)
 	term.wait(`^live · 4 rows`)
-	term.keys("q")
+	term.Keys("q")
 	term.wait(`^\$$`)
 }
 
@@ -119,10 +119,10 @@ func TestNoColor(t *testing.T) {
 	term.wait(`^\+ pod/web-05`)
 	w.api.Delete("pods", "ns/web-01")
 	term.wait(`^- pod/web-01`)
-	if text := term.tmux("capture-pane", "-p", "-e"); regexp.MustCompile("\x1b\\[[0-9;]*[34][0-8]\\b").MatchString(text) {
+	if text := term.Styled(); regexp.MustCompile("\x1b\\[[0-9;]*[34][0-8]\\b").MatchString(text) {
 		t.Errorf("colours:\n%q", text)
 	}
-	term.keys("q")
+	term.Keys("q")
 	term.wait(`^\$$`)
 }
 
@@ -149,18 +149,17 @@ func TestStopped(t *testing.T) {
 		t.Fatal(err)
 	}
 	term.wait(`Stopped`)
-	term.tmux("send-keys", "-l", "clear; fg")
-	term.keys("Enter")
+	term.Type("clear; fg")
 	w.pod("web-00", "0/1", "Failed")
 	term.wait(`web-00 +0-1 +Failed`)
-	term.keys("q")
+	term.Keys("q")
 	term.wait(`^\$$`)
 }
 
 // child returns the process that the shell runs.
 func (term *terminal) child() int {
 	term.t.Helper()
-	shell := strings.TrimSpace(term.tmux("display-message", "-p", "#{pane_pid}"))
+	shell := strings.TrimSpace(term.Tmux("display-message", "-p", "#{pane_pid}"))
 	text, err := os.ReadFile(filepath.Join("/proc", shell, "task", shell, "children"))
 	if err != nil {
 		term.t.Fatal(err)

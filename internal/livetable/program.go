@@ -10,6 +10,7 @@ import (
 	"os/signal"
 	"sync"
 	"syscall"
+	"time"
 
 	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/colorprofile"
@@ -83,7 +84,17 @@ func (m *model) continued(program *tea.Program) {
 	if m.suspended.Load() {
 		return
 	}
-	if program.ReleaseTerminal() == nil && program.RestoreTerminal() == nil {
-		program.Send(tea.ClearScreen())
+	// A system call that a signal interrupts is no reason to leave the terminal as it is.
+	_ = program.ReleaseTerminal()
+	// bubbletea's drawing goroutine stops the ticker some time after it was told to end: if that
+	// is after the start of the next one, nothing is drawn any more.
+	time.Sleep(restorePause)
+	if program.RestoreTerminal() != nil {
+		time.Sleep(restorePause)
+		_ = program.RestoreTerminal()
 	}
+	program.Send(tea.ClearScreen())
 }
+
+// restorePause is between the end of one set-up of the terminal and the next.
+const restorePause = 250 * time.Millisecond

@@ -44,7 +44,7 @@ func TestRandomTerminal(t *testing.T) {
 		case 6:
 			w.deployment("web", fmt.Sprintf("%d/9", random.IntN(10)))
 		case 7, 8, 9:
-			term.keys(keys[i%len(keys)], keys[i%len(keys)]) // twice, so that it is neither paused nor in the help
+			term.Keys(keys[i%len(keys)], keys[i%len(keys)]) // twice, so that it is neither paused nor in the help
 		default:
 			w.pod(name, "0/1", strings.Repeat("x", random.IntN(30)+1))
 		}
@@ -56,14 +56,14 @@ func TestRandomTerminal(t *testing.T) {
 	w.pod("zz", "1/1", "Last") // in the order of some columns, it is not the last row
 	term.wait(`^zz +9-9`)
 	term.wait(`^zz +1-1 +Last`)
-	term.keys("Escape")
+	term.Keys("Escape")
 	for range 3 { // until there is no order
 		if strings.ContainsAny(term.screen(), "↑↓") {
-			term.keys("s")
+			term.Keys("s")
 			time.Sleep(200 * time.Millisecond)
 		}
 	}
-	term.keys("q")
+	term.Keys("q")
 	text := term.wait(`^\$$`)
 	_, shown, _ := strings.Cut(text, "$ get\n")
 	shown, _, _ = strings.Cut(shown, "\n$")

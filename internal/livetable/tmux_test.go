@@ -8,10 +8,8 @@ import (
 	"fmt"
 	"net/http/httptest"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -20,47 +18,24 @@ import (
 
 	"github.com/watchkeeper/watchkeeper/internal/fakeapi"
 	"github.com/watchkeeper/watchkeeper/internal/livetable"
+	"github.com/watchkeeper/watchkeeper/internal/termtest"
 )
 
 // deadline is how long a test waits for the screen.
 const deadline = 30 * time.Second
 
-// A terminal is a tmux session with a shell.
+// A terminal is a terminal with the command "get".
 type terminal struct {
-	t      *testing.T
-	socket string
+	*termtest.Terminal
+	t   *testing.T
+	dir string // of the command
 }
 
-// newTerminal starts a session. tmux has to be installed: scripts/deps test.
 func newTerminal(t *testing.T, width, height int, env ...string) *terminal {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "tmux") // a socket's path has to be short
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	term := &terminal{t, filepath.Join(dir, "s")}
-	args := []string{"-u", "-f", "/dev/null", "new-session", "-d", "-x", strconv.Itoa(width), "-y", strconv.Itoa(height)}
-	for _, e := range append([]string{"PS1=$ ", "LC_ALL=C.UTF-8", "TZ=UTC", "HISTFILE="}, env...) {
-		args = append(args, "-e", e)
-	}
-	term.tmux(append(args, "bash", "--noprofile", "--norc", "-i")...)
-	t.Cleanup(func() { term.tmux("kill-server") })
-	term.tmux("set-option", "-g", "status", "off")
-	term.tmux("resize-window", "-x", strconv.Itoa(width), "-y", strconv.Itoa(height))
-	term.wait(`^\$$`)
-	return term
-}
-
-func (term *terminal) tmux(args ...string) string {
-	term.t.Helper()
-	cmd := exec.Command("tmux", append([]string{"-S", term.socket}, args...)...)
-	cmd.Env = append(os.Environ(), "LC_ALL=C.UTF-8")
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		term.t.Fatalf("tmux %v: %v\n%s", args, err, out)
-	}
-	return string(out)
+	dir := t.TempDir()
+	env = append([]string{"PATH=" + dir + ":" + os.Getenv("PATH")}, env...)
+	return &terminal{termtest.New(t, width, height, env...), t, dir}
 }
 
 // run shows a command's tables.
@@ -71,20 +46,11 @@ func (term *terminal) run(c command) {
 		term.t.Fatal(err)
 	}
 	// In a script, so that the screen does not have it.
-	script := filepath.Join(filepath.Dir(term.socket), "get")
+	script := filepath.Join(term.dir, "get")
 	if err := os.WriteFile(script, fmt.Appendf(nil, "#!/bin/sh\nLIVETABLE='%s' exec '%s'\n", text, os.Args[0]), 0o755); err != nil {
 		term.t.Fatal(err)
 	}
-	term.tmux("send-keys", "-l", "PATH=$PATH:"+filepath.Dir(term.socket)+"; clear")
-	term.keys("Enter")
-	term.wait(`\A\$\n\z`)
-	term.tmux("send-keys", "-l", "get")
-	term.keys("Enter")
-}
-
-func (term *terminal) keys(keys ...string) {
-	term.t.Helper()
-	term.tmux(append([]string{"send-keys"}, keys...)...)
+	term.Type("get")
 }
 
 var rate = regexp.MustCompile(`\d+ changes/s`)
@@ -92,8 +58,7 @@ var rate = regexp.MustCompile(`\d+ changes/s`)
 // screen is what the terminal shows.
 func (term *terminal) screen() string {
 	term.t.Helper()
-	text := rate.ReplaceAllString(term.tmux("capture-pane", "-p"), "N changes/s")
-	return strings.TrimRight(text, "\n") + "\n"
+	return rate.ReplaceAllString(term.Screen(), "N changes/s")
 }
 
 // wait waits until the screen matches.
@@ -196,20 +161,19 @@ func TestTerminal(t *testing.T) {
 		term.wait(`web-00 .*CrashLoop`)
 		term.golden(name + "-changed")
 
-		term.tmux("resize-window", "-x", "30", "-y", "9")
+		term.Resize(30, 9)
 		term.golden(name + "-small")
-		term.tmux("resize-window", "-x", strconv.Itoa(width), "-y", strconv.Itoa(height))
+		term.Resize(width, height)
 		term.golden(name + "-large")
 
-		term.keys("C-z")
+		term.Keys("C-z")
 		term.wait(`Stopped`)
 		w.pod("web-02", "0/1", "Terminating")
-		term.tmux("send-keys", "-l", "clear; fg")
-		term.keys("Enter")
+		term.Type("clear; fg")
 		term.wait(`web-02 .*Terminating`)
 		term.golden(name + "-resumed")
 
-		term.keys("q")
+		term.Keys("q")
 		term.wait(`^\$$`)
 		term.golden(name + "-end")
 	})

@@ -39,18 +39,18 @@ func New(t testing.TB, width, height int, env ...string) *Terminal {
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	term := &Terminal{width, height, t, filepath.Join(dir, "s")}
 	args := []string{"-u", "-f", "/dev/null", "new-session", "-d", "-x", strconv.Itoa(width), "-y", strconv.Itoa(height)}
-	for _, e := range append([]string{"PS1=$ ", "LC_ALL=C.UTF-8", "TZ=UTC", "HISTFILE=", "TERM=tmux-256color", "COLORTERM="}, env...) {
-		args = append(args, "-e", e)
-	}
-	term.tmux(append(args, "bash", "--noprofile", "--norc", "-i")...)
-	t.Cleanup(func() { term.tmux("kill-server") })
-	term.tmux("set-option", "-g", "status", "off")
+	// Of variables that are given to tmux itself, PATH would be overridden.
+	args = append(args, "env", "PS1=$ ", "LC_ALL=C.UTF-8", "TZ=UTC", "HISTFILE=", "TERM=tmux-256color", "COLORTERM=")
+	term.Tmux(append(append(args, env...), "bash", "--noprofile", "--norc", "-i")...)
+	t.Cleanup(func() { term.Tmux("kill-server") })
+	term.Tmux("set-option", "-g", "status", "off")
 	term.Resize(width, height)
 	term.Wait(`^\$$`)
 	return term
 }
 
-func (term *Terminal) tmux(args ...string) string {
+// Tmux runs a command of tmux, and returns its output.
+func (term *Terminal) Tmux(args ...string) string {
 	term.t.Helper()
 	cmd := exec.Command("tmux", append([]string{"-S", term.socket}, args...)...)
 	cmd.Env = append(os.Environ(), "LC_ALL=C.UTF-8")
@@ -65,32 +65,38 @@ func (term *Terminal) tmux(args ...string) string {
 func (term *Terminal) Resize(width, height int) {
 	term.t.Helper()
 	term.Width, term.Height = width, height
-	term.tmux("resize-window", "-x", strconv.Itoa(width), "-y", strconv.Itoa(height))
+	term.Tmux("resize-window", "-x", strconv.Itoa(width), "-y", strconv.Itoa(height))
 }
 
 // Type types text and presses Enter.
 func (term *Terminal) Type(text string) {
 	term.t.Helper()
-	term.tmux("send-keys", "-l", text)
+	term.Text(text)
 	term.Keys("Enter")
+}
+
+// Text types text.
+func (term *Terminal) Text(text string) {
+	term.t.Helper()
+	term.Tmux("send-keys", "-l", text)
 }
 
 // Keys presses keys, by tmux's names for them.
 func (term *Terminal) Keys(keys ...string) {
 	term.t.Helper()
-	term.tmux(append([]string{"send-keys"}, keys...)...)
+	term.Tmux(append([]string{"send-keys"}, keys...)...)
 }
 
 // Screen is the text on the screen, without empty lines at its end.
 func (term *Terminal) Screen() string {
 	term.t.Helper()
-	return strings.TrimRight(term.tmux("capture-pane", "-p"), "\n") + "\n"
+	return strings.TrimRight(term.Tmux("capture-pane", "-p"), "\n") + "\n"
 }
 
 // Styled is the screen with escape sequences for colours and other attributes.
 func (term *Terminal) Styled() string {
 	term.t.Helper()
-	return term.tmux("capture-pane", "-e", "-p")
+	return term.Tmux("capture-pane", "-e", "-p")
 }
 
 // Wait waits until the screen matches a pattern, and returns it.
