@@ -3,7 +3,7 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { failingSince, healthyWords, needsOf, nodeNeeds } from '../src/app/attention';
+import { beside, failingSince, healthyWords, needsOf, nodeNeeds, type Finding } from '../src/app/attention';
 import { clock } from '../src/data/clock';
 import { podRow } from '../src/data/objects';
 import { age, cpuText, memoryText, quantity } from '../src/data/quantity';
@@ -206,6 +206,14 @@ test('a Pod that is not scheduled is listed after 10 s, other pending ones after
   assert.equal(healthyWords(f.cluster), 'None of 1 Node and 4 Pods needs attention yet; 3 Pods are starting or ending. Workloads without Pods are not checked.');
   assert.equal(healthyWords(filled(2, 3).cluster), 'All healthy: 2 Nodes and 6 Pods. Workloads without Pods are not checked.');
   assert.equal(healthyWords(filled(2, 3).cluster, { nodes: 'forbidden', namespaces: ['shop'] }), 'All healthy: 6 Pods in 1 namespace. Nodes, and workloads without Pods, are not checked.');
+  assert.equal(healthyWords(filled(2, 3).cluster, undefined, true), 'All healthy: 2 Nodes and 6 Pods.');
+  assert.equal(healthyWords(filled(2, 3).cluster, { nodes: 'forbidden', namespaces: ['shop'] }, true), 'All healthy: 6 Pods in 1 namespace. Nodes are not checked.');
+});
+
+test('findings are listed if they are about what is not on the board', () => {
+  const finding = (rule: string, severity: Finding['severity'], kind = 'Deployment'): Finding => ({ rule, severity, kind, name: 'x', title: 't', touches: 1, objects: [{ kind, name: 'x' }] });
+  const all = [finding('crash', 'critical'), finding('create', 'critical'), finding('deletion', 'warning', 'Pod'), finding('deletion', 'warning', 'Backup'), finding('claim', 'info'), finding('node', 'critical', 'Node')];
+  assert.deepEqual(beside(all), [all[1], all[3]]);
 });
 
 test('since when a Pod fails comes from the history, also after its eviction', () => {

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-/** What needs attention: unhealthy Pods grouped by owner and reason, and unhealthy Nodes; the most urgent first. */
+/** What needs attention: unhealthy Pods grouped by owner and reason, unhealthy Nodes, and what else the gateway finds; the most urgent first. */
 
 import { stateName } from '../board/palette';
 import type { Cluster } from '../data/cluster';
@@ -86,14 +86,18 @@ export function needsOf(cluster: Cluster, look: Uint8Array, now: number): Need[]
 const patience = (cluster: Cluster, row: number): number =>
   cluster.strings[cluster.text[row]] === 'Pending' && !cluster.nodeName(row) ? minUnscheduledAge : minAge;
 
-/** Says that the list is empty, and of what. Pods that were not listed because they are new count as not yet ready. */
-export function healthyWords(cluster: Cluster, { nodes, namespaces }: Pick<Scope, 'nodes' | 'namespaces'> = { nodes: '', namespaces: null }): string {
+/**
+ * Says that the list is empty, and of what. Pods that were not listed because they are new count as not yet ready. `found`: the gateway
+ * has looked at what is not on the board, too.
+ */
+export function healthyWords(cluster: Cluster, { nodes, namespaces }: Pick<Scope, 'nodes' | 'namespaces'> = { nodes: '', namespaces: null }, found = false): string {
   const counts = cluster.shownCounts();
   const late = counts[State.unready] + counts[State.pending] + counts[State.terminating];
   const pods = `${count(cluster.pods, 'Pod')}${namespaces ? ` in ${count(namespaces.length, 'namespace')}` : ''}`;
   const of = nodes ? pods : `${count(cluster.nodes.size, 'Node')} and ${pods}`;
   const words = late ? `None of ${of} needs attention yet; ${late === 1 ? '1 Pod is' : `${late} Pods are`} starting or ending.` : `All healthy: ${of}.`;
-  return `${words} ${nodes ? 'Nodes, and workloads without Pods, are' : 'Workloads without Pods are'} not checked.`;
+  const unchecked = nodes ? (found ? 'Nodes are' : 'Nodes, and workloads without Pods, are') : found ? '' : 'Workloads without Pods are';
+  return unchecked ? `${words} ${unchecked} not checked.` : words;
 }
 
 /** Since when the first Pod of an entry fails, in seconds since 1970: `ask` returns what the history knows of a row, if it does. */
@@ -129,3 +133,27 @@ export function nodeNeeds(cluster: Cluster): NodeNeed[] {
   }
   return out.sort((a, b) => a.since - b.since);
 }
+
+/** An item of /watchkeeper/v1/findings. */
+export interface Finding {
+  rule: string;
+  severity: 'critical' | 'warning' | 'info';
+  kind: string;
+  namespace?: string;
+  name: string;
+  path?: string;
+  /** One line without the subject, in the words of `watchkeeper diagnose`. */
+  title: string;
+  messages?: string[];
+  since?: string;
+  sinceKnown?: boolean;
+  touches: number;
+  objects: { kind: string; name: string }[];
+}
+
+/** The rules about Pods and Nodes, which are on the board, and about the record, of which the page tells otherwise. */
+const ON_BOARD = new Set(['unobserved', 'node', 'crash', 'image', 'start', 'unscheduled', 'not-ready', 'pod-failed']);
+
+/** Leaves out what the board shows, and what needs no attention. */
+export const beside = (all: Finding[]): Finding[] =>
+  all.filter(({ rule, severity, objects }) => severity !== 'info' && !ON_BOARD.has(rule) && !(rule === 'deletion' && objects.every(({ kind }) => kind === 'Pod')));

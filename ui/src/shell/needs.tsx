@@ -1,14 +1,17 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
+import { useEffect } from 'preact/hooks';
 import { absent, lost, misplaced } from '../app/contact';
-import { failingSince, nodeNeeds, needsOf, type Need } from '../app/attention';
+import { failingSince, nodeNeeds, needsOf, type Finding, type Need } from '../app/attention';
 import { failingOf, type Failing } from '../app/failing';
-import { refresh, cluster, filter, mode, selection, selectRow } from '../app/state';
+import { findings, followFindings } from '../app/findings';
+import { refresh, cluster, filter, mode, scope, selection, selectionOf, selectRow, status } from '../app/state';
 import type { BoardView } from '../board/view';
 import { besideReason } from '../data/crash';
 import { age } from '../data/quantity';
 import { clock } from '../data/clock';
+import { seconds } from '../data/state';
 import { recorded } from '../time/playback';
 import { Unknown } from './unknown';
 import { Shape } from './shape';
@@ -17,14 +20,17 @@ import { SideTabs } from './side-tabs';
 /** How many entries are listed; the rest are counted. */
 const maxEntries = 60;
 
-/** Lists unhealthy Nodes and Pods. */
+/** Lists unhealthy Nodes and Pods, and what else the gateway finds. */
 export function Needs({ board }: { board: BoardView }) {
   void refresh.value;
+  useFindings();
   const now = clock.now();
   // A board of another moment says nothing about the shown one.
   const other = misplaced.value || absent.value !== '';
   const nodes = other ? [] : nodeNeeds(cluster);
   const all = other ? [] : needsOf(cluster, board.engine.look, now);
+  const found = other ? [] : (findings.value ?? []);
+  const more = [nodes, found, all].reduce((sum, list) => sum + Math.max(0, list.length - maxEntries), 0);
   const point = (rows: number[]): void => {
     board.marks.siblings = rows.slice(0, 2000);
     board.marked();
@@ -32,7 +38,7 @@ export function Needs({ board }: { board: BoardView }) {
   return (
     <aside class="side needs" aria-label="Needs attention">
       <SideTabs />
-      <Unknown none={nodes.length + all.length === 0} />
+      <Unknown none={nodes.length + all.length + found.length === 0} />
       <ul class={lost.value ? 'lost' : ''}>
         {nodes.slice(0, maxEntries).map((node) => (
           <li key={node.name}>
@@ -44,10 +50,42 @@ export function Needs({ board }: { board: BoardView }) {
             </button>
           </li>
         ))}
+        {found.slice(0, maxEntries).map((finding) => <Found key={`${finding.rule} ${finding.kind} ${finding.namespace}/${finding.name} ${finding.title}`} finding={finding} now={now} />)}
         {all.slice(0, maxEntries).map((need) => <Item key={need.key} need={need} now={now} point={point} />)}
       </ul>
-      {all.length + nodes.length > maxEntries && <p class="muted">and {all.length + nodes.length - maxEntries} more</p>}
+      {more > 0 && <p class="muted">and {more} more</p>}
     </aside>
+  );
+}
+
+/** Asks for the findings while the list is shown: again and again while it is live, once at a moment of the past that is shown. */
+function useFindings(): void {
+  const { at, time, speed } = mode.value ?? { at: '', time: 0, speed: 0 };
+  // A resourceVersion is that of one resource: its time is the moment.
+  const moment = at.startsWith('rv:') ? (time ? new Date(time).toISOString() : '') : at;
+  const known = recorded.value && !speed && !!moment === !!at;
+  const shown = known && status.value.phase === (at ? 'past' : 'live');
+  const names = scope.value.namespaces?.join(' ');
+  useEffect(() => {
+    findings.value = null;
+  }, [moment, known, names]);
+  useEffect(() => {
+    if (shown) return followFindings(moment, names === undefined ? null : names.split(' ').filter(Boolean));
+  }, [moment, shown, names]);
+}
+
+function Found({ finding, now }: { finding: Finding; now: number }) {
+  const { severity, kind, namespace, name, path, title, messages, since, sinceKnown } = finding;
+  const state = severity === 'critical' ? 'failing' : 'pending';
+  return (
+    <li>
+      <button disabled={!path} title={messages?.join('\n')} onClick={() => path && (selection.value = selectionOf(path))}>
+        <Shape state={state} size={14} />
+        <b class="mono">{name}</b>
+        <span class="muted"><span class={`words ${state}`}>{title}</span> · {kind}{namespace && ` · ${namespace}`}</span>
+        {since && <time class="muted" title={sinceKnown ? undefined : 'It began before'}>{age(Math.max(0, now - seconds(since)))}{sinceKnown ? '' : '+'}</time>}
+      </button>
+    </li>
   );
 }
 

@@ -3,6 +3,7 @@
 
 import { absent, lost, misplaced } from '../app/contact';
 import { healthyWords } from '../app/attention';
+import { findings } from '../app/findings';
 import { asked } from '../app/login';
 import { refresh, cluster, scope, status } from '../app/state';
 import { zoned } from '../time/words';
@@ -24,7 +25,7 @@ export function Unknown({ none }: { none: boolean }) {
   if (!none) return null;
   if (asked.value) return <p class="calm muted">Not known before you log in.</p>;
   const words = !cluster.synced && phase !== 'denied' ? 'Waiting for the first list.'
-    : phase === 'live' || phase === 'past' ? healthyWords(cluster, scope.value)
+    : phase === 'live' || phase === 'past' ? healthyWords(cluster, scope.value, findings.value !== null)
     : phase === 'catching up' || !text ? 'Catching up.'
     // A moment that could not be loaded, or Nodes or Pods that may not be listed.
     : `Not known. ${text}`;

@@ -1,0 +1,50 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+/** What fails and is not on the board: rollouts, quotas, autoscalers, Jobs, claims, what is stuck in its deletion. */
+
+import { signal } from '@preact/signals';
+import { extension, request } from './api';
+import { beside, type Finding } from './attention';
+
+/** The time between two questions while the page is live, in milliseconds, and how many times as long as an answer it is at least: one reads all objects. */
+const period = 10_000;
+const times = 20;
+/** In how many namespaces findings are asked for if the reader may not see all. */
+const maxNamespaces = 10;
+
+/** The last answer, without what the board shows; null before the first one, and if the gateway gives none. */
+export const findings = signal<Finding[] | null>(null);
+
+/** Requests the findings at a moment as /at takes it, or now if that is empty. */
+async function loadFindings(at: string, namespaces: string[] | null, signal: AbortSignal): Promise<void> {
+  let all: Finding[] | null = [];
+  for (const namespace of namespaces?.slice(0, maxNamespaces) ?? ['']) {
+    const query = new URLSearchParams({ ...(at && { at }), ...(namespace && { namespace }) });
+    try {
+      const response = await request(new URL(`findings?${query}`, extension()), { signal });
+      all = response.ok ? [...(all ?? []), ...((await response.json()) as { items: Finding[] }).items] : null;
+    } catch {
+      all = null; // nothing is recorded, or there is no contact: the list has what the board shows
+    }
+    if (!all) break;
+  }
+  if (namespaces && namespaces.length > maxNamespaces && all?.length === 0) all = null; // not all were checked
+  if (!signal.aborted) findings.value = all && beside(all);
+}
+
+/** Requests the findings now, and again and again while the page is live, until the returned function is called. */
+export function followFindings(at: string, namespaces: string[] | null): () => void {
+  const stop = new AbortController();
+  let timer = 0;
+  const ask = async (): Promise<void> => {
+    const began = performance.now();
+    if (!document.hidden) await loadFindings(at, namespaces, stop.signal);
+    if (!at && !stop.signal.aborted) timer = window.setTimeout(() => void ask(), Math.max(period, times * (performance.now() - began)));
+  };
+  void ask();
+  return () => {
+    stop.abort();
+    clearTimeout(timer);
+  };
+}
