@@ -63,7 +63,7 @@ func (c *client) add(f *pflag.FlagSet, namespace bool) {
 func (c *client) complete(cmd *cobra.Command, o completion.Options) {
 	completion.Add(cmd, completion.Server{Flags: c.flags, Connect: c.flags.Gateway}, o)
 	for name, words := range map[string][]string{"output": {"text", "json", "yaml"}, "color": {"auto", "always", "never"}} {
-		if cmd.Flags().Lookup(name) == nil || !o.Objects { // the output of the others is a file
+		if f := cmd.Flags().Lookup(name); f == nil || name == "output" && f.DefValue != words[0] { // the output of the others is a file
 			continue
 		}
 		if err := cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)); err != nil {

@@ -41,6 +41,8 @@ func TestComplete(t *testing.T) {
 		"get pods --at 1":                               {"1m", "10m", "1h", "1d"},
 		"history pods/web-0 --since 2026":               {moment},
 		"changes --until 2026-01-02T12":                 {moment},
+		"diagnose --at 3":                               {"30m"},
+		"diagnose -n shop -o ":                          {"text", "json", "yaml"},
 		"diff pods --from 3":                            {"30m"},
 		"at 2026":                                       {moment},
 		"at 10m g":                                      nil,

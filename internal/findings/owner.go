@@ -116,10 +116,11 @@ func (s *State) relate(f *Finding) {
 			nodes[pod.Spec.NodeName] = true
 		}
 	}
-	if l := s.get(f.Subject); template == nil && l != nil && f.Subject.Kind != "Node" {
+	if l := s.get(f.Subject); template == nil && l != nil {
 		template = &l.Spec.Template.Spec
 	}
-	if template != nil {
+	// What Pods use does not matter to a Node or a budget.
+	if template != nil && f.Subject.Kind != "Node" && f.Subject.Kind != "PodDisruptionBudget" {
 		related = append(related, uses(f.Subject.Key.Namespace(), template)...)
 	}
 	if len(nodes) <= maxNodes { // otherwise it is not about them

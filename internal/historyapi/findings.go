@@ -33,8 +33,8 @@ const (
 	maxExplained = 50
 	// maxTouched bounds the objects that are listed of a finding.
 	maxTouched = 20
-	// maxSuspects bounds the objects that are decoded because they may fail.
-	maxSuspects = 20_000
+	// maxSuspects bounds the objects of a resource that are kept because they may fail.
+	maxSuspects = 10_000
 	// maxAsked is of how many Pods of a finding the history is asked since when they fail.
 	maxAsked = 3
 )
@@ -194,11 +194,12 @@ func (f *finder) add(s *findings.State, r kube.Resource, state past.State) error
 	if f.cluster[r] {
 		within = ""
 	}
+	before := s.Suspects()
 	for o, err := range state.Stream.List(f.page.ctx, state.RV, within, "") {
 		if err != nil {
 			return err
 		}
-		if f.out.Objects++; s.Suspects() >= maxSuspects {
+		if f.out.Objects++; s.Suspects()-before >= maxSuspects {
 			f.out.LeftOut = append(f.out.LeftOut, fmt.Sprintf("some %s: more than %d objects may fail", r.GroupResource(), maxSuspects))
 			return nil
 		}
@@ -275,6 +276,8 @@ func (f *finder) item(one *findings.Finding, explained bool) (api.Finding, error
 		}
 	}
 	if !explained || one.Rule == findings.Unobserved {
+		// Without the history, the last crash is known only.
+		out.SinceKnown = out.SinceKnown && !slices.Contains(failingRules, one.Rule)
 		return out, nil
 	}
 	if slices.Contains(failingRules, one.Rule) {
