@@ -98,6 +98,7 @@ func (c *call) story() (any, error) {
 		}
 	}
 	out.Unobserved = c.unobserved(read, w.from, w.to)
+	c.addLogs(&out, in.Objects)
 	return out, nil
 }
 
