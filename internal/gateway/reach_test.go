@@ -6,6 +6,7 @@ package gateway
 import (
 	"bufio"
 	"fmt"
+	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -79,10 +80,19 @@ func TestWatchFarAboveHead(t *testing.T) {
 		}
 		// Another client is not kept waiting for long.
 		res := podsOf(t, g)
-		go read(1)
+		watch := func(rv uint64, seconds int) {
+			resp, err := client.Get(fmt.Sprintf("http://localhost/api/v1/pods?watch=1&resourceVersion=%d&timeoutSeconds=%d", rv, seconds))
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer resp.Body.Close()
+			_, _ = io.Copy(io.Discard, resp.Body) // until it ends
+		}
+		go watch(f.RV()+1e6, 1)
 		synctest.Wait()
 		now := f.elsewhere()
-		go read200(t, client, fmt.Sprintf("/api/v1/pods?watch=1&resourceVersion=%d&timeoutSeconds=60", now))
+		go watch(now, 60)
 		time.Sleep(10 * time.Second)
 		if v := res.Timeline.View(); v.RV < now {
 			t.Errorf("the head is at %d, not at %d", v.RV, now)
