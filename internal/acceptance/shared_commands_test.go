@@ -34,7 +34,7 @@ func TestSharedCommands(t *testing.T) {
 	for line, want := range map[string]string{
 		"history deployment/web":         "created  by kubectl-create",
 		"changes deployments":            "deployments.apps " + ns + "/web  created",
-		"diff deployments --from 10s":    "deployments.apps " + ns + "/web",
+		"diff deployments":               "deployments.apps " + ns + "/web",
 		"story deployment/web":           "Deployment " + ns + "/web, ",
 		"get deploy/web -o name --at 0s": "deployment.apps/web",
 	} {
