@@ -53,13 +53,15 @@ test('it has the words of the command', async () => {
   const count = await episodes(page).count();
   for (let i = 0; i < count; i++) await opener(page, i).click();
   const shown = await page.evaluate(() => [...document.querySelectorAll('.episode')].flatMap((episode) => {
-    const mark = episode.matches('.failed') ? '✗' : episode.matches('.warning') ? '!' : ' ';
+    const severity = episode.matches('.failed') ? 'failed' : episode.matches('.warning') ? 'warning' : '';
     const title = [...episode.querySelector('.pick').childNodes].filter((node) => !(node instanceof Element && node.matches('.visually-hidden, .muted'))).map((node) => node.textContent).join('');
     const entries = [...episode.querySelectorAll('.entries > li')].map((li) => ['.pick', '.object', '.what'].map((part) => li.querySelector(part).textContent).join(' '));
-    return [`${mark} ${episode.querySelector('.when').textContent} ${title}`, ...entries];
+    return [`${severity} ${episode.querySelector('.when').textContent} ${title}`, ...entries];
   }));
   // The heading, the causes of each episode and the notes are compared below; entries have their resourceVersions as titles.
-  const printed = command.filter((line) => /^[✗! ] \d|^ {4}\d/.test(line)).map((line) => line.replace(/^( {4}\d\d:\d\d:\d\d) +\d+ +/, '$1 '));
+  // The command refers to its first line instead of the title of the main episode.
+  const printed = command.slice(1).filter((line) => /^(failed|warning| {7}) +(since )?\d|^ {4}\d/.test(line))
+    .map((line) => line.replace(/^( {4}\d\d:\d\d:\d\d) +\d+ +/, '$1 ').replace(/^(failed|warning) +.* the rollout above$/, `$1 ${command[0]}`));
   assert.ok(printed.length > 100, `${printed.length} lines`);
   assert.deepEqual(shown.map(words), printed.map(words));
   const text = words(await panel(page).innerText());

@@ -43,6 +43,8 @@ type printer struct {
 	Options
 	api.Story
 	day bool // all times are of one day, which the header has
+	// begin is where the record begins, if that is in the span; otherwise zero.
+	begin time.Time
 }
 
 func newPrinter(s api.Story, o Options) *printer {
@@ -54,8 +56,34 @@ func newPrinter(s api.Story, o Options) *printer {
 		first := s.Episodes[0].From.In(o.Zone)
 		p.day = p.day && sameDay(first, e.From.In(o.Zone)) && sameDay(first, e.To.In(o.Zone))
 	}
+	p.begin = recordedFrom(s)
 	return p
 }
+
+// recordedFrom returns where the record begins, zero if that is before the story, or another
+// time for each resource.
+func recordedFrom(s api.Story) time.Time {
+	var first, last time.Time
+	for _, u := range s.Unobserved {
+		if u.Reason != api.BeforeRecord {
+			continue
+		}
+		if first.IsZero() || u.To.Before(first) {
+			first = u.To
+		}
+		if u.To.After(last) {
+			last = u.To
+		}
+	}
+	switch {
+	case !last.After(s.From), !last.Before(s.To), last.Sub(first) > maxStart, len(s.Episodes) > 0 && s.Episodes[0].From.Before(last):
+		return time.Time{}
+	}
+	return last
+}
+
+// maxStart is how long the first lists of all resources take when a record begins.
+const maxStart = 30 * time.Second
 
 func sameDay(a, b time.Time) bool { return a.YearDay() == b.YearDay() && a.Year() == b.Year() }
 
@@ -69,6 +97,27 @@ func (p *printer) clock(t time.Time) string {
 
 // stamp formats a time with its day and zone.
 func (p *printer) stamp(t time.Time) string { return t.In(p.Zone).Format("2006-01-02 15:04:05Z07:00") }
+
+// covered formats the span of the story, as far as it is recorded, with its day and zone.
+func (p *printer) covered() string {
+	from, to := p.From.In(p.Zone), p.To.In(p.Zone)
+	if !p.begin.IsZero() {
+		from = p.begin.In(p.Zone)
+	}
+	zone := "UTC" + to.Format("Z07:00")
+	if _, offset := to.Zone(); offset == 0 {
+		zone = "UTC"
+	}
+	end := to.Format("15:04:05 ")
+	if !sameDay(from, to) {
+		end = to.Format("2006-01-02 15:04:05 ")
+	}
+	text := from.Format("2006-01-02 15:04:05") + " to " + end + zone
+	if !p.begin.IsZero() {
+		text += " (nothing is recorded before)"
+	}
+	return text
+}
 
 // span formats the time of an episode.
 func (p *printer) span(e api.Episode) string {
@@ -92,6 +141,31 @@ func (p *printer) main() *api.Episode {
 		}
 	}
 	return nil
+}
+
+// headlines are what the episode of the first line is called below it.
+var headlines = map[string]string{
+	api.EpisodeRollout: "the rollout above", api.EpisodeScaling: "the scaling above", api.EpisodeFailure: "the failure above",
+	api.EpisodeDisruption: "the disruption above", api.EpisodeDeletion: "the deletion above", api.EpisodeJob: "the Job above",
+}
+
+// title describes an episode below the first line, which has all of the main one.
+func (p *printer) title(e api.Episode) string {
+	if !e.Main {
+		return e.Title
+	}
+	if name := headlines[e.Kind]; name != "" {
+		return name
+	}
+	return "what is said above"
+}
+
+// severity is the word for the severity of an episode; "" for that of most.
+func severity(e api.Episode) string {
+	if e.Severity == api.EpisodeInfo {
+		return ""
+	}
+	return e.Severity
 }
 
 // subject names the object of the story.
@@ -172,7 +246,7 @@ func (p *printer) notes() (lines []string) {
 		}
 		resources[s] = append(resources[s], u.Resource)
 	}
-	if !begin.IsZero() {
+	if begin.After(p.begin) {
 		lines = append(lines, fmt.Sprintf("nothing is recorded before %s", p.stamp(begin)))
 	}
 	says := map[string]string{

@@ -22,7 +22,7 @@ func Markdown(w io.Writer, s api.Story, o Options) error {
 	if main != nil {
 		fmt.Fprintf(&b, "**%s %s**\n\n", p.span(*main), escape(main.Title))
 	}
-	fmt.Fprintf(&b, "From %s to %s, written from %d versions of %d objects.\n", p.stamp(p.From), p.stamp(p.To), p.Versions, p.Objects)
+	fmt.Fprintf(&b, "%s, written from %d versions of %d objects.\n", p.covered(), p.Versions, p.Objects)
 	if main != nil && len(main.Causes) > 0 {
 		fmt.Fprint(&b, "\n## What the objects say\n\n| Object | Field | Says |\n|---|---|---|\n")
 		for _, c := range main.Causes {
@@ -30,19 +30,15 @@ func Markdown(w io.Writer, s api.Story, o Options) error {
 			fmt.Fprintf(&b, "| %s | `%s` | %s |\n", escape(object), strings.ReplaceAll(plain(field), "`", ""), escape(text))
 		}
 	}
-	if len(p.Episodes) > 0 {
+	if len(p.Episodes) > 1 {
 		fmt.Fprint(&b, "\n## Timeline\n\n| Time | | What happened |\n|---|---|---|\n")
-	}
-	for _, e := range p.Episodes {
-		severity := ""
-		if e.Severity != api.EpisodeInfo {
-			severity = e.Severity
+		for _, e := range p.Episodes {
+			fmt.Fprintf(&b, "| %s | %s | %s |\n", p.span(e), severity(e), escape(p.title(e)))
 		}
-		fmt.Fprintf(&b, "| %s | %s | %s |\n", p.span(e), severity, escape(e.Title))
 	}
 	if p.Verbose {
 		for _, e := range p.Episodes {
-			fmt.Fprintf(&b, "\n### %s %s\n\n| Time | resourceVersion | Object | What | By |\n|---|---|---|---|---|\n", p.span(e), escape(e.Title))
+			fmt.Fprintf(&b, "\n### %s %s\n\n| Time | resourceVersion | Object | What | By |\n|---|---|---|---|---|\n", p.span(e), escape(p.title(e)))
 			for _, entry := range e.Entries {
 				fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", p.clock(entry.Time), entry.ResourceVersion,
 					escape(p.object(entry.Kind, entry.Namespace, entry.Name)), escape(p.what(entry)), escape(strings.Join(entry.By, ", ")))

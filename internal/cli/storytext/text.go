@@ -12,14 +12,11 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/api"
 )
 
-// marks begin the line of an episode by its severity, so that it shows without colours, too.
-var marks = map[string]struct{ mark, color string }{
-	api.EpisodeFailed:  {"✗", red},
-	api.EpisodeWarning: {"!", yellow},
-	api.EpisodeInfo:    {" ", ""},
-}
+// colors show the severity of an episode; a word says it, too.
+var colors = map[string]string{api.EpisodeFailed: red, api.EpisodeWarning: yellow}
 
-// Text prints a story. The first line is the most important episode.
+// Text prints a story. The first line is the most important episode; the list of episodes
+// below does not repeat it.
 func Text(w io.Writer, s api.Story, o Options) error {
 	p := newPrinter(s, o)
 	var b bytes.Buffer
@@ -28,19 +25,20 @@ func Text(w io.Writer, s api.Story, o Options) error {
 		p.causes(&b, main.Causes)
 		fmt.Fprintln(&b)
 	}
-	episodes := fmt.Sprintf("%d episodes", len(p.Episodes))
-	switch len(p.Episodes) {
-	case 0:
-		episodes = "nothing has changed in that time"
-	case 1:
-		episodes = "1 episode"
+	fmt.Fprintf(&b, "%s, %s", plain(p.subject()), p.covered())
+	switch n := len(p.Episodes); {
+	case n == 0:
+		fmt.Fprint(&b, ": nothing has changed in that time\n")
+	case n == 1 && !p.Verbose:
+		fmt.Fprint(&b, "\n")
+	case n == 1:
+		fmt.Fprint(&b, ":\n")
+	default:
+		fmt.Fprintf(&b, ": %d episodes\n", n)
 	}
-	fmt.Fprintf(&b, "%s, %s to %s: %s\n", plain(p.subject()), p.stamp(p.From), p.stamp(p.To), episodes)
 	for _, e := range p.Episodes {
-		m := marks[e.Severity]
-		fmt.Fprintf(&b, "%s %s %s\n", p.paint(m.color, m.mark), p.paint(dim, p.span(e)), p.paint(m.color, plain(e.Title)))
-		if !e.Main && e.Severity != api.EpisodeInfo {
-			p.causes(&b, e.Causes)
+		if len(p.Episodes) > 1 {
+			p.episode(&b, e)
 		}
 		if p.Verbose {
 			for _, entry := range e.Entries {
@@ -53,6 +51,15 @@ func Text(w io.Writer, s api.Story, o Options) error {
 	}
 	_, err := w.Write(b.Bytes())
 	return err
+}
+
+// episode prints the line of an episode, and its causes.
+func (p *printer) episode(w io.Writer, e api.Episode) {
+	color := colors[e.Severity]
+	fmt.Fprintf(w, "%s %s %s\n", p.paint(color, fmt.Sprintf("%-7s", severity(e))), p.paint(dim, p.span(e)), p.paint(color, plain(p.title(e))))
+	if !e.Main && e.Severity != api.EpisodeInfo {
+		p.causes(w, e.Causes)
+	}
 }
 
 func (p *printer) causes(w io.Writer, causes []api.Cause) {
