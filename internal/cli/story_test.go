@@ -95,7 +95,7 @@ func TestStoryOfDemo(t *testing.T) {
 	}
 	out, _, _ := run("story", "deployment/checkout", "-n", "shop", "--utc", "--server", server)
 	first, _, _ := strings.Cut(out, "\n")
-	for _, part := range []string{"rollout of checkout to 1.1", "failed", "CrashLoopBackOff", "exit 1", "cannot reach the database", "rolled back to 1.0", "by kubectl"} {
+	for _, part := range []string{"rollout of checkout from 1.0 to 1.1", "failed", "CrashLoopBackOff", "exit 1", "cannot reach the database", "rolled back to 1.0", "by kubectl"} {
 		if !strings.Contains(first, part) {
 			t.Errorf("the first line does not have %q: %s", part, first)
 		}

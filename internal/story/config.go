@@ -19,14 +19,20 @@ var configKinds = []string{"ConfigMap", "Secret", "ResourceQuota", "LimitRange",
 
 // config tells changes of configuration: which keys, never their values.
 func (t *teller) config() {
+	told := map[*entry]bool{} // with what it is about
+	for _, ep := range t.episodes {
+		for _, e := range ep.claims {
+			told[e] = true
+		}
+	}
 	for _, th := range t.ofKind(configKinds...) {
 		var entries []*entry
 		for _, s := range th.states {
-			if s.entry != nil && !s.entry.onlyStatus {
+			if s.entry != nil && !s.entry.onlyStatus && !told[s.entry] {
 				entries = append(entries, s.entry)
 			}
 		}
-		if th.last != nil {
+		if th.last != nil && !told[th.last] {
 			entries = append(entries, th.last)
 		}
 		for len(entries) > 0 {
@@ -41,87 +47,15 @@ func (t *teller) config() {
 			for _, e := range entries[:n] {
 				what = appendOnce(what, brief(strings.Join(e.What, "; "))+e.by())
 			}
-			ep.Title = fmt.Sprintf("%s %s: %s", th.kind, th.key.Name(), notes(what))
+			ep.Title = fmt.Sprintf("%s %s: %s", th.kind, th.key.Name(), strings.Join(what, "; "))
 			t.add(ep)
 			entries = entries[n:]
 		}
 	}
 }
 
-const (
-	// maxConfig is how long before a failure changes of configuration are mentioned with it.
-	maxConfig = 10 * time.Minute
-	// maxTogether is the pause after which another change of an object is another episode.
-	maxTogether = 5 * time.Second
-)
-
-// changes says which ConfigMaps and Secrets that failed Pods use were changed shortly before
-// the failures, or meanwhile. That they are the cause is not said: no object says so.
-func (t *teller) changes(g *group) string {
-	var said []string
-	for _, th := range t.ofKind("ConfigMap", "Secret") {
-		uses := slices.ContainsFunc(g.all, func(f *failure) bool {
-			return f.pod.key.Namespace() == th.key.Namespace() && slices.Contains(Uses(f.pod.final().asPod()), Used{th.kind, th.key.Name()})
-		})
-		if uses {
-			said = append(said, changesOf(th, g.from, g.to, ", which these Pods use,")...)
-		}
-	}
-	return notes(said)
-}
-
-// maxNotes limits the changes that are said of an episode.
-const maxNotes = 3
-
-// notes joins what is said of changes.
-func notes(all []string) string {
-	if more := len(all) - maxNotes; more > 0 {
-		all = append(slices.Clone(all[:maxNotes]), fmt.Sprintf("%s more", plural(more, "change")))
-	}
-	return strings.Join(all, "; ")
-}
-
-// changesOf says how a thing was changed shortly before a time, and until another. An
-// explanation follows its name.
-func changesOf(th *thing, from, to time.Time, explanation string) (said []string) {
-	all := make([]*entry, 0, len(th.states)+1)
-	for _, s := range th.states {
-		all = append(all, claim(s)...)
-	}
-	if th.last != nil {
-		all = append(all, th.last)
-	}
-	for _, e := range all {
-		if e.onlyStatus || !within(e.Time, from.Add(-maxConfig), to) {
-			continue
-		}
-		when := lasted(from.Sub(e.Time)) + " before it"
-		if e.Time.After(from) {
-			when = lasted(e.Time.Sub(from)) + " after its begin"
-		}
-		what := "created"
-		switch e.Type {
-		case api.Modified:
-			what = "changed (" + brief(strings.Join(e.What, "; ")) + ")"
-		case api.Deleted:
-			what = "deleted"
-		}
-		said = append(said, fmt.Sprintf("%s, %s %s%s was %s%s", when, th.kind, th.key.Name(), explanation, what, e.by()))
-		explanation = ""
-	}
-	return said
-}
-
-// quotaChanges says how the ResourceQuotas that a message names were changed.
-func (t *teller) quotaChanges(message string, from, to time.Time) string {
-	var said []string
-	for _, th := range t.ofKind("ResourceQuota") {
-		if strings.Contains(message, "exceeded quota: "+th.key.Name()+",") {
-			said = append(said, changesOf(th, from, to, "")...)
-		}
-	}
-	return notes(said)
-}
+// maxTogether is the pause after which another change of an object is another episode.
+const maxTogether = 5 * time.Second
 
 // Used names an object that a Pod uses, in its namespace.
 type Used struct{ Kind, Name string }

@@ -68,11 +68,11 @@ func (t *teller) tellCreation(th *thing, span conditionSpan, refused []*event) {
 			ep.claims = append(ep.claims, e)
 		}
 	}
-	title := fmt.Sprintf("%s: Pods cannot be created: %s", wl, brief(message))
+	ep.Title, ep.workloads = fmt.Sprintf("%s: Pods could not be created: %s", wl, brief(message)), []name{wl}
+	n := t.quotaChanges(message, ep.From, ep.To)
+	n.tell(ep)
 	if !span.open {
-		title = fmt.Sprintf("%s: Pods could not be created: %s, over after %s", wl, brief(message), lasted(span.to.Sub(span.from)))
+		ep.Title += "; over after " + took(span.from, span.to)
 	}
-	ep.Title, ep.workloads = title, []name{wl}
-	ep.note = t.quotaChanges(message, ep.From, ep.To)
 	t.add(ep)
 }

@@ -95,14 +95,11 @@ func (t *teller) tellFinalizers(th *thing, i int) {
 			for _, span := range t.spansOf(th, typ, "True") {
 				ep.said = addCause(ep.said, span.cause(th))
 				ep.claims = append(ep.claims, span.claims...)
-				title += "; " + brief(span.condition.says())
+				title += "; " + span.condition.brief()
 			}
 		}
 		if len(removed) > 0 {
-			title += ", until " + list(removed, 2)
-		}
-		if ep.Ongoing {
-			title += ", not over"
+			title += "; " + list(removed, 2, "finalizer")
 		}
 		ep.Title = title
 		ep.claims = append(ep.claims, claims...)
@@ -125,7 +122,7 @@ func (t *teller) tellTerminating(pod *thing, i int) {
 	}
 	ep := &episode{rank: rankDeletion}
 	ep.Kind, ep.Severity, ep.From, ep.To, ep.Ongoing = api.EpisodeDeletion, api.EpisodeFailed, s.at, t.To, true
-	ep.Title = fmt.Sprintf("Pod %s terminates, %s longer than its grace period, not over", pod.key.Name(), lasted(late))
+	ep.Title = fmt.Sprintf("Pod %s terminates, %s longer than its grace period", pod.key.Name(), lasted(late))
 	ep.said = addCause(nil, api.Cause{Kind: "Pod", Namespace: pod.key.Namespace(), Name: pod.key.Name(), Field: "metadata.deletionTimestamp", Text: due.UTC().Format(time.RFC3339)})
 	ep.claims = claim(s)
 	ep.covers = func(e *entry) bool { return e.thing == pod }

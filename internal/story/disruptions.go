@@ -15,7 +15,7 @@ import (
 var disruptedBy = map[string]string{
 	"PreemptionByScheduler":  "preempted by the scheduler",
 	"EvictionByEvictionAPI":  "evicted by the eviction API",
-	"DeletionByTaintManager": "deleted because of a taint",
+	"DeletionByTaintManager": "evicted because of a NoExecute taint",
 	"DeletionByPodGC":        "deleted by the Pod garbage collector",
 	"TerminationByKubelet":   "terminated by the kubelet",
 }
@@ -97,7 +97,7 @@ func (t *teller) tellDisruption(all []hit) {
 		title = fmt.Sprintf("%s %s: %s", wl, how, brief(first.condition.Message))
 	}
 	if len(said) > 0 {
-		title += " (" + brief(list(said, 1)) + ")"
+		title += " (" + brief(list(said, 1, "Pod")) + ")"
 	}
 	if first.condition.Reason == "PreemptionByScheduler" {
 		t.priorities(ep, first.pod, said)

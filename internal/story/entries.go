@@ -228,6 +228,14 @@ func (t *teller) foldedCounters(e *entry) []string {
 	return d.Summary
 }
 
+// with joins texts and the authors of an entry, for parentheses.
+func (e *entry) with(texts ...string) string {
+	if by := e.by(); by != "" {
+		texts = append(slices.Clone(texts), by[1:])
+	}
+	return strings.Join(texts, ", ")
+}
+
 func plural(n int, one string) string {
 	switch {
 	case n == 1:

@@ -40,8 +40,9 @@ type episode struct {
 	// workloads are those whose other entries in the time of the episode accompany it.
 	workloads []name
 
-	// note says what was changed around the episode; it ends the title.
-	note string
+	before   string // what was changed shortly before; it begins the title
+	replaced bool   // by the next rollout
+	still    string // what to say if it is not over at the end of the story; "still so …" if empty
 
 	entries []*entry
 	said    []said
@@ -111,11 +112,9 @@ func (t *teller) assemble() []api.Episode {
 		for _, c := range ep.said {
 			ep.Causes = append(ep.Causes, c.Cause)
 		}
-		if state := t.stateNow(ep); state != "" {
-			ep.Title += "; " + state
-		}
-		if ep.note != "" {
-			ep.Title += "; " + ep.note
+		ep.Title += t.outcome(ep)
+		if ep.before != "" {
+			ep.Title = ep.before + ep.between() + ep.Title
 		}
 		for _, e := range t.fold(ep.entries) {
 			ep.Entries = append(ep.Entries, e.StoryEntry)
@@ -132,26 +131,12 @@ func (t *teller) assemble() []api.Episode {
 	return out
 }
 
-// stateNow says, of an episode that is not over, how many of the Pods of the workload that the
-// story is of are ready at its end.
-func (t *teller) stateNow(ep *episode) string {
-	if !ep.Ongoing || ep.Severity != api.EpisodeFailed {
-		return ""
+// between follows what was changed before.
+func (ep *episode) between() string {
+	if strings.HasPrefix(ep.Title, "since then ") {
+		return "; "
 	}
-	for _, th := range t.things {
-		if th.resource != t.Resource || th.key != t.Key || !th.gone.IsZero() {
-			continue
-		}
-		switch l := th.final().look(); th.kind {
-		case "Deployment", "StatefulSet", "ReplicaSet":
-			if l.Spec.Replicas != nil {
-				return fmt.Sprintf("at the end %d of %d Pods are ready", l.Status.ReadyReplicas, *l.Spec.Replicas)
-			}
-		case "DaemonSet":
-			return fmt.Sprintf("at the end %d of %d Pods are ready", l.Status.NumberReady, l.Status.DesiredNumberScheduled)
-		}
-	}
-	return ""
+	return ": "
 }
 
 // others groups the entries that no rule is about.
@@ -202,7 +187,7 @@ func otherTitle(ep *episode) string {
 	if events > 0 {
 		kinds = append(kinds, plural(events, "Event"))
 	}
-	title := "other: " + list(kinds, 4)
+	title := "other: " + list(kinds, 4, "kind")
 	if len(ep.said) > 0 {
 		title = fmt.Sprintf("%s %s: Warning %s; %s", ep.said[0].Kind, ep.said[0].Name, brief(ep.said[0].Text), title)
 	}

@@ -110,7 +110,10 @@ func (t *teller) probes(f *failure) {
 	f.fault.reason = "failed " + probe + " probe"
 	for _, c := range f.said {
 		if said := strings.TrimPrefix(c.Text, "Unhealthy: "); said != c.Text && strings.HasPrefix(strings.ToLower(said), probe) {
-			f.fault.detail = said + "; " + f.fault.detail
+			_, f.fault.detail, _ = strings.Cut(said, "probe failed: ") // not the exit code: the kubelet ended it
+			if f.fault.detail == "" {
+				f.fault.detail = said
+			}
 			break
 		}
 	}
@@ -322,21 +325,21 @@ func (t *teller) otherFailures() {
 		} else {
 			title = fmt.Sprintf("%s: %s", wl, worst(g.all).text())
 		}
-		n := int32(0)
+		restarted := 0
 		for _, f := range g.all {
-			n += f.restarts
+			restarted += int(f.restarts)
 			ep.claims = append(ep.claims, f.claims...)
 		}
-		if n > 0 {
-			title += fmt.Sprintf(", %s", plural(int(n), "restart"))
+		if restarted > 0 {
+			title += fmt.Sprintf(", %s", plural(restarted, "restart"))
 		}
-		ep.note = t.changes(g)
-		if !slices.ContainsFunc(g.all, func(f *failure) bool { return !f.known }) {
-			title += t.ending(ep, g)
-		} else {
-			title += "; began before " + stamp(t.From) + t.ending(ep, g)
+		if slices.ContainsFunc(g.all, func(f *failure) bool { return !f.known }) {
+			title += "; began before " + stamp(t.From)
 		}
 		ep.Title, ep.said = title, causes(g.all)
+		n := t.changes(g)
+		n.tell(ep)
+		ep.Title += t.ending(ep, g)
 		of := pods(g.all)
 		ep.covers = func(e *entry) bool { return e.Kind == "Pod" && slices.Contains(of, e.Name) }
 		ep.workloads = []name{wl}
@@ -361,7 +364,7 @@ func (t *teller) ending(ep *episode, g *group) string {
 	wl := g.all[0].workload
 	switch {
 	case ep.Ongoing:
-		return ", not over"
+		return ""
 	case deleted > 0:
 		if by := t.rolloutAt(wl, g.to); by != "" {
 			return ", until " + by
@@ -371,9 +374,9 @@ func (t *teller) ending(ep *episode, g *group) string {
 		}
 		return ", until recovered or deleted"
 	case g.all[0].fault.class == unschedulable:
-		return ", scheduled after " + lasted(g.to.Sub(g.from))
+		return ", scheduled after " + took(g.from, g.to)
 	}
-	return ", recovered after " + lasted(g.to.Sub(g.from))
+	return ", recovered after " + took(g.from, g.to)
 }
 
 func stamp(t time.Time) string { return t.UTC().Format("15:04:05Z") }

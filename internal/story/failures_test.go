@@ -42,11 +42,11 @@ func TestFailures(t *testing.T) {
 		want   string
 	}{
 		{"out of memory", []string{oomKilled, again}, nil, "10-20 failed: Pod web: OOMKilled (exit 137, memory limit 64Mi), 1 restart, recovered after 10s"},
-		{"crash", []string{crashed, backOff}, nil, "10- failed: Pod web: CrashLoopBackOff (exit 1: no database), 1 restart, not over"},
+		{"crash", []string{crashed, backOff}, nil, "10- failed: Pod web: CrashLoopBackOff (exit 1: no database), 1 restart; still so at the end of the story"},
 		{"image", []string{badImage, ready}, nil, "10-20 failed: Pod web: ErrImagePull (manifest unknown), recovered after 10s"},
-		{"configuration", []string{badConfig}, nil, `10- failed: Pod web: CreateContainerConfigError (configmap "settings" not found), not over`},
-		{"kubelet", []string{evicted}, nil, "10- failed: Pod web: Evicted (The node was low on resource: memory), not over"},
-		{"no node, for long", []string{noNode, noNode, noNode, noNode, noNode}, nil, "10- failed: Pod web: Unschedulable (0/3 nodes are available: 3 Insufficient cpu), not over"},
+		{"configuration", []string{badConfig}, nil, `10- failed: Pod web: CreateContainerConfigError (configmap "settings" not found); still so at the end of the story`},
+		{"kubelet", []string{evicted}, nil, "10- failed: Pod web: Evicted (The node was low on resource: memory); still so at the end of the story"},
+		{"no node, for long", []string{noNode, noNode, noNode, noNode, noNode}, nil, "10- failed: Pod web: Unschedulable (0/3 nodes are available: 3 Insufficient cpu); still so at the end of the story"},
 		{"no node, for a moment", []string{noNode, ready}, nil, "10-20 warning: Pod web: Unschedulable (0/3 nodes are available: 3 Insufficient cpu), scheduled after 10s"},
 		{"not ready", []string{notReady, ready}, nil, "10-20 warning: Pod web: not ready (ContainersNotReady: containers with unready status: [web]), recovered after 10s"},
 		{"readiness probe", []string{notReady, ready}, []string{"Warning", "Unhealthy", "Readiness probe failed: HTTP probe failed with statuscode: 503"},
@@ -106,7 +106,7 @@ func TestLivenessProbe(t *testing.T) {
 	l.event(5, "web.1", "Warning", "Unhealthy", "Liveness probe failed: connection refused", "Pod", "web")
 	l.event(6, "web.2", "Normal", "Killing", "Container web failed liveness probe, will be restarted", "Pod", "web")
 	l.put(10, alone("web", "", `phase: Running, containerStatuses: [{name: web, restartCount: 1, state: {terminated: {exitCode: 143, reason: Error, finishedAt: "2026-01-02T14:00:10Z"}}}]`))
-	s := l.want("Pod/web", 30, "10- failed: Pod web: failed liveness probe (Liveness probe failed: connection refused; exit 143), 1 restart, not over")
+	s := l.want("Pod/web", 30, "10- failed: Pod web: failed liveness probe (connection refused), 1 restart; still so at the end of the story")
 	if c := main(s).Causes; len(c) != 3 || c[1].Field != "Event" {
 		t.Errorf("%+v", c)
 	}
@@ -129,9 +129,8 @@ func TestConfig(t *testing.T) {
 	s := l.want("Pod/web", 90,
 		"10-10 info: ConfigMap settings: key url changed by kubectl-edit",
 		"20-20 info: Secret keys: key url changed by vault",
-		"40- failed: Pod web: CrashLoopBackOff (exit 1: no database), 1 restart, not over; 30s before it, ConfigMap settings, which these Pods use, was changed (key url changed) by kubectl-edit; "+
-			"30s after its begin, ConfigMap settings was changed (key url changed) by kubectl-edit; 20s before it, Secret keys, which these Pods use, was changed (key url changed) by vault",
-		"70-70 info: ConfigMap settings: key url changed by kubectl-edit")
+		"40- failed: 20s after Secret keys, which the failed Pods use, was changed (key url changed, by vault) and 30s after ConfigMap settings, which the failed Pods use, was changed (key url changed, by kubectl-edit): "+
+			"Pod web: CrashLoopBackOff (exit 1: no database), 1 restart; 30s later ConfigMap settings was changed (key url changed, by kubectl-edit); still so at the end of the story")
 	if text := fmt.Sprint(s); strings.Contains(text, "c2Vjc") || strings.Contains(text, "very-") {
 		t.Errorf("values in %s", text)
 	}
@@ -151,12 +150,12 @@ func TestNodeLost(t *testing.T) {
 	l.event(11, "web-a-1.1", "Warning", "NodeNotReady", "Node is not ready", "Pod", "web-a-1")
 	l.put(40, pod("web-a-1", "web-a", "", "", fmt.Sprintf(disruption, "DeletionByTaintManager", "Taint manager: deleting due to NoExecute taint")))
 	l.put(41, pod("web-a-1", "web-a", `, deletionTimestamp: "2026-01-02T14:01:11Z"`, "", running))
-	const lost = "failed: Node n1 NotReady (NodeStatusUnknown: Kubelet stopped posting node status); 1 Pod of the story ran on it, deletion of 1 requested (DeletionByTaintManager: Taint manager: deleting due to NoExecute taint)"
-	l.want("Node/n1", 60, "10- "+lost+", 1 still there, not over")
-	l.want("Node/n1", 180, "10- "+lost+", 1 still there, not over", "41- failed: Pod web-a-1 terminates, 1m49s longer than its grace period, not over")
+	const lost = "failed: Node n1 NotReady (NodeStatusUnknown: Kubelet stopped posting node status); on it Pod web-a-1 evicted because of a NoExecute taint"
+	l.want("Node/n1", 60, "10- "+lost+", still terminating; still so at the end of the story")
+	l.want("Node/n1", 180, "10- "+lost+", still terminating; still so at the end of the story", "41- failed: Pod web-a-1 terminates, 1m49s longer than its grace period; still so at the end of the story")
 	l.put(70, node("True", "KubeletReady", "", ""))
 	l.remove(71, "Pod/web-a-1")
-	l.want("Pod/web-a-1", 180, "10-70 "+lost+", over after 1m")
+	l.want("Pod/web-a-1", 180, "10-70 "+lost+"; over after 1m")
 }
 
 func TestDrain(t *testing.T) {
@@ -170,7 +169,7 @@ func TestDrain(t *testing.T) {
 	l.put(20, pod("web-a-1", "web-a", "", "", fmt.Sprintf(disruption, "EvictionByEvictionAPI", "Eviction API: evicting")))
 	l.remove(25, "Pod/web-a-1")
 	l.put(50, node("True", "", "", ""))
-	s := l.want("Node/n1", 60, "10-50 warning: Node n1 drained: cordoned by kubectl-cordon, 1 Pod evicted (EvictionByEvictionAPI: Eviction API: evicting), uncordoned by kubectl-cordon after 40s")
+	s := l.want("Node/n1", 60, "10-50 warning: Node n1 drained: cordoned by kubectl-cordon, Pod web-a-1 evicted by the eviction API, uncordoned by kubectl-cordon after 40s")
 	if c := main(s).Causes; len(c) != 2 || c[1].Kind != "PodDisruptionBudget" || c[1].Text != "InsufficientPods" {
 		t.Errorf("%+v", c)
 	}
@@ -211,7 +210,7 @@ func TestQuota(t *testing.T) {
 	l.put(12, replicaSet("a", "r/web:1.0", fmt.Sprintf(`replicas: 2, conditions: [{type: ReplicaFailure, status: "True", reason: FailedCreate, message: "%s"}]`, fmt.Sprintf(refused, 0))))
 	s := l.tell("Deployment/web", 60)
 	const why = "exceeded quota: small, requested: pods=1, used: pods=2, limited: pods=2"
-	if m := main(s); m.Kind != api.EpisodeCreation || m.Title != "Deployment web: Pods cannot be created: "+why+"; at the end 1 of 3 Pods are ready" || len(m.Causes) != 2 || m.Causes[1].Field != "Event" {
+	if m := main(s); m.Kind != api.EpisodeCreation || m.Title != "Deployment web: Pods could not be created: "+why+"; still so at the end of the story, with 1 of 3 ready" || len(m.Causes) != 2 || m.Causes[1].Field != "Event" {
 		t.Errorf("%+v", m)
 	}
 	for _, e := range main(s).Entries {
@@ -222,7 +221,7 @@ func TestQuota(t *testing.T) {
 	l.put(40, quota(9, 2))
 	l.put(41, replicaSet("a", "r/web:1.0", "replicas: 3"))
 	s = l.tell("Deployment/web", 60)
-	if m := main(s); m.Title != "Deployment web: Pods could not be created: "+why+", over after 29s; 28s after its begin, ResourceQuota small was changed (hard.pods 2 → 9)" {
+	if m := main(s); m.Title != "Deployment web: Pods could not be created: "+why+"; 28s later ResourceQuota small was changed (hard.pods 2 → 9); over after 29s; 1 of 3 ready at its end" {
 		t.Errorf("%+v", m)
 	}
 }
@@ -233,10 +232,10 @@ func TestFinalizers(t *testing.T) {
 	l.put(10, `{kind: Namespace, metadata: {name: old, deletionTimestamp: "2026-01-02T14:00:10Z", finalizers: [example.com/hold]}, status: {phase: Terminating}}`)
 	l.put(15, `{kind: Namespace, metadata: {name: old, deletionTimestamp: "2026-01-02T14:00:10Z", finalizers: [example.com/hold]}, status: {phase: Terminating, conditions: [{type: NamespaceFinalizersRemaining, status: "True", reason: SomeFinalizersRemain, message: "in 1 resource instances"}]}}`)
 	const because = "SomeFinalizersRemain: in 1 resource instances"
-	l.want("Namespace/old", 60, "10- failed: deletion of Namespace old is blocked by its finalizers (example.com/hold); "+because+", not over")
+	l.want("Namespace/old", 60, "10- failed: deletion of Namespace old is blocked by its finalizers (example.com/hold); "+because+"; still so at the end of the story")
 	l.put(90, `{kind: Namespace, metadata: {name: old, deletionTimestamp: "2026-01-02T14:00:10Z", managedFields: [{manager: kubectl-patch, operation: Update, time: "1"}]}, status: {phase: Terminating}}`)
 	l.remove(91, "Namespace/old")
-	l.want("Namespace/old", 120, "10-91 failed: deletion of Namespace old was blocked by its finalizers (example.com/hold) for 1m21s; "+because+", until finalizer example.com/hold removed by kubectl-patch")
+	l.want("Namespace/old", 120, "10-91 failed: deletion of Namespace old was blocked by its finalizers (example.com/hold) for 1m21s; "+because+"; finalizer example.com/hold removed by kubectl-patch")
 }
 
 func TestJobs(t *testing.T) {
@@ -262,5 +261,5 @@ func TestStatefulSet(t *testing.T) {
 	l.put(12, db("second", "phase: Pending"))
 	l.put(13, set(2, "db:2", "observedGeneration: 2, replicas: 1, updatedReplicas: 1, readyReplicas: 0"))
 	l.put(15, db("second", backOff))
-	l.want("StatefulSet/db", 60, "10- failed: rollout of db to 2 failed: 1 Pod CrashLoopBackOff (exit 1: no database), not over; at the end 0 of 1 Pods are ready")
+	l.want("StatefulSet/db", 60, "10- failed: rollout of db from 1 to 2 failed: 1 Pod CrashLoopBackOff (exit 1: no database); still so at the end of the story, with 0 of 1 ready")
 }

@@ -24,7 +24,7 @@ func (t *teller) jobs() {
 			ep.Title = fmt.Sprintf("Job %s %s", job.key.Name(), end.verb)
 			if end.severity == api.EpisodeFailed {
 				ep.said = addCause(nil, span.cause(job))
-				ep.Title += ": " + brief(span.condition.says())
+				ep.Title += ": " + span.condition.brief()
 				for _, f := range t.failures {
 					if c := f.pod.controller(); c != nil && string(c.UID) == job.uid {
 						ep.said = addCause(ep.said, f.fault.cause)
@@ -32,7 +32,7 @@ func (t *teller) jobs() {
 				}
 			}
 			if created {
-				ep.Title += " after " + lasted(ep.To.Sub(from))
+				ep.Title += " after " + took(from, ep.To)
 			}
 			ep.claims = span.claims
 			ep.covers = func(e *entry) bool {

@@ -6,6 +6,7 @@ package story
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -61,17 +62,20 @@ func (t *teller) tellNode(node *thing, span conditionSpan, state, severity strin
 	ep.Kind, ep.Severity, ep.From, ep.To, ep.Ongoing = api.EpisodeNode, severity, span.from, span.to, span.open
 	ep.claims = span.claims
 	ep.said = addCause(nil, span.cause(node))
-	title := fmt.Sprintf("Node %s %s (%s)", node.key.Name(), state, brief(span.condition.says()))
+	title := fmt.Sprintf("Node %s %s (%s)", node.key.Name(), state, span.condition.brief())
 	reasons := []string{"DeletionByTaintManager", "DeletionByPodGC"}
 	if state != "NotReady" {
 		reasons = []string{"TerminationByKubelet"}
 	}
-	disrupted, remain, on := 0, 0, map[string]bool{}
+	var pods, disrupted []*thing
+	remain, how, on := 0, "", map[string]bool{}
 	for _, pod := range t.podsOn(node.key.Name(), ep.From, ep.To) {
 		on[pod.key.Name()] = true
+		pods = append(pods, pod)
 		ep.workloads = append(ep.workloads, t.workload(pod))
 		if c, s := t.disruption(pod); s != nil && slices.Contains(reasons, c.Reason) && within(s.at, ep.From, ep.To.Add(maxTrail)) {
-			if disrupted++; pod.gone.IsZero() || pod.gone.After(ep.To.Add(maxTrail)) {
+			disrupted, how = append(disrupted, pod), disruptedBy[c.Reason]
+			if pod.gone.IsZero() || pod.gone.After(ep.To.Add(maxTrail)) {
 				remain++
 			}
 			ep.claims = append(ep.claims, claim(s)...)
@@ -92,28 +96,48 @@ func (t *teller) tellNode(node *thing, span conditionSpan, state, severity strin
 		}
 	}
 	if len(on) > 0 {
-		title += fmt.Sprintf("; %s of the story ran on it", plural(len(on), "Pod"))
-		if disrupted > 0 {
-			title += fmt.Sprintf(", deletion of %d requested", disrupted)
-			if len(ep.said) > 1 {
-				title += " (" + brief(ep.said[1].Text) + ")"
-			}
-			if remain > 0 {
-				title += fmt.Sprintf(", %d still there", remain)
+		title += "; on it " + t.counted(pods)
+		if n := len(disrupted); n > 0 {
+			title = strings.TrimSuffix(title, t.counted(pods)) + t.counted(disrupted) + " " + how
+			switch {
+			case remain > 0 && remain == n:
+				title += ", still terminating"
+			case remain > 0:
+				title += fmt.Sprintf(", %d still terminating", remain)
 			}
 		}
 	}
 	switch {
 	case span.open:
-		title += ", not over"
 	case span.known:
-		title += ", over after " + lasted(span.to.Sub(span.from))
+		title += "; over after " + took(span.from, span.to)
 	default:
-		title += ", until " + stamp(span.to)
+		title += "; until " + stamp(span.to)
 	}
 	ep.Title = title
 	ep.covers = func(e *entry) bool { return e.thing == node || e.Kind == "Pod" && on[e.Name] }
 	t.add(ep)
+}
+
+// counted names Pods: one by its name, several by their number and what they belong to.
+func (t *teller) counted(pods []*thing) string {
+	if len(pods) == 1 {
+		return "Pod " + pods[0].key.Name()
+	}
+	var owners []string
+	counts := map[string]int{}
+	for _, pod := range pods {
+		wl := t.workload(pod).String()
+		owners = appendOnce(owners, wl)
+		counts[wl]++
+	}
+	if len(owners) == 1 {
+		return fmt.Sprintf("%s of %s", plural(len(pods), "Pod"), owners[0])
+	}
+	for i, wl := range owners {
+		owners[i] = fmt.Sprintf("%d of %s", counts[wl], wl)
+	}
+	return fmt.Sprintf("%s (%s)", plural(len(pods), "Pod"), list(owners, 6, "workload"))
 }
 
 func within(at, from, to time.Time) bool { return !at.Before(from) && !at.After(to) }
@@ -163,9 +187,10 @@ func (t *teller) cordons(node *thing) {
 			}
 		}
 		var evicted []string
+		var pods []*thing
 		for _, pod := range t.podsOn(node.key.Name(), ep.From, ep.To) {
 			if c, d := t.disruption(pod); d != nil && c.Reason == "EvictionByEvictionAPI" && within(d.at, ep.From, ep.To) {
-				evicted = append(evicted, pod.key.Name())
+				evicted, pods = append(evicted, pod.key.Name()), append(pods, pod)
 				ep.claims = append(ep.claims, claim(d)...)
 				ep.said = addCause(ep.said, disruptionCause(pod, c))
 				ep.workloads = append(ep.workloads, t.workload(pod))
@@ -174,10 +199,10 @@ func (t *teller) cordons(node *thing) {
 		title := fmt.Sprintf("Node %s cordoned%s", node.key.Name(), s.entry.by())
 		if len(evicted) > 0 {
 			ep.Severity = api.EpisodeWarning
-			title = fmt.Sprintf("Node %s drained: cordoned%s, %s evicted (%s)", node.key.Name(), s.entry.by(), plural(len(evicted), "Pod"), ep.said[0].Text)
+			title = fmt.Sprintf("Node %s drained: cordoned%s, %s evicted by the eviction API", node.key.Name(), s.entry.by(), t.counted(pods))
 		}
 		if end != nil {
-			title += ", uncordoned" + end.entry.by() + " after " + lasted(ep.To.Sub(ep.From))
+			title += ", uncordoned" + end.entry.by() + " after " + took(ep.From, ep.To)
 		}
 		if s.initial {
 			title += "; it was when the story begins"

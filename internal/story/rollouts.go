@@ -217,17 +217,18 @@ func (t *teller) tellRollout(r, before *rollout) {
 	switch {
 	case len(bad) > 0:
 		ep.Severity = api.EpisodeFailed
-		title += " failed: " + summary(bad)
-		ep.said = causes(bad)
+		ep.Title, ep.said = title+" failed: "+summary(bad), causes(bad)
+		n := t.changes(&group{all: bad, from: r.from, to: r.to})
+		n.tell(ep)
+		title = ep.Title
 		recovered := !r.done.IsZero() && !slices.ContainsFunc(bad, func(f *failure) bool { return !f.ended || f.to.After(r.to) })
 		switch {
 		case over:
 		case recovered:
 			ep.To = lastEnd(bad, r.done)
-			title += ", recovered after " + lasted(ep.To.Sub(r.from))
+			title += ", recovered after " + took(r.from, ep.To)
 		default:
 			ep.Ongoing = true
-			title += ", not over"
 		}
 		for _, f := range failures {
 			f.told = true
@@ -235,13 +236,20 @@ func (t *teller) tellRollout(r, before *rollout) {
 		}
 	case stuck != "":
 		ep.Severity = api.EpisodeFailed
-		if title += " failed: " + stuck; !r.done.IsZero() {
+		end, verb := r.to, " failed: "
+		if !r.done.IsZero() {
+			end, verb = r.done, " was blocked: "
+		}
+		ep.Title = title + verb + stuck
+		n := t.quotaChanges(strings.Join(reasons, " "), r.from, end)
+		n.tell(ep)
+		if title = ep.Title; !r.done.IsZero() {
 			ep.To = r.done
-			title = strings.Replace(title, " failed: ", " was blocked: ", 1) + ", complete after " + lasted(r.done.Sub(r.from))
+			title += "; complete after " + took(r.from, r.done)
 		}
 	case !r.done.IsZero():
 		ep.To = r.done
-		title += ", complete after " + lasted(r.done.Sub(r.from))
+		title += ", complete after " + took(r.from, r.done)
 	case th.states[r.end-1].look().Status.ObservedGeneration < generationOf(th, r.begin) && r.to.Equal(t.To):
 		ep.Ongoing = true
 		title += " requested"
@@ -264,15 +272,6 @@ func (t *teller) tellRollout(r, before *rollout) {
 			ep.Ongoing = true
 		}
 	}
-	if len(bad) > 0 {
-		ep.note = t.changes(&group{all: bad, from: r.from, to: r.to})
-	} else if stuck != "" {
-		end := r.to
-		if !r.done.IsZero() {
-			end = r.done
-		}
-		ep.note = t.quotaChanges(strings.Join(reasons, " "), r.from, end)
-	}
 	ep.Title = title
 	// The end of the rollout before.
 	if before != nil && before.ep != nil {
@@ -289,7 +288,19 @@ func (t *teller) tellRollout(r, before *rollout) {
 			}
 		}
 		if failedBefore || strings.HasSuffix(prev.Title, "did not complete") {
-			prev.Title += ", " + verb + r.entry.by()
+			by := r.entry.by()
+			if by != "" && r.back != before {
+				by = " (" + by[1:] + ")"
+			}
+			if prev.Title += "; " + verb + by; !r.done.IsZero() {
+				if r.back != before {
+					prev.Title += ", which was"
+				} else {
+					prev.Title += ","
+				}
+				prev.Title += " complete after " + took(r.from, r.done)
+			}
+			prev.replaced = true
 			prev.Ongoing, prev.To = false, r.from
 		}
 		if failedBefore && r.back == before && len(bad) == 0 && stuck == "" && !undone {
@@ -297,7 +308,7 @@ func (t *teller) tellRollout(r, before *rollout) {
 			prev.To, prev.Ongoing = ep.To, false
 			if r.done.IsZero() {
 				prev.Ongoing = ep.Ongoing
-				prev.Title += ", in progress"
+				prev.still = "the rollback is not complete at the end of the story"
 			}
 			return
 		}
@@ -336,6 +347,7 @@ func progress(s *state) string {
 func (t *teller) describe(r *rollout) string {
 	th := r.workload
 	what := "rollout of " + th.key.Name()
+	var details []string
 	switch {
 	case r.before == nil:
 		what = th.kind + " " + th.key.Name() + " created"
@@ -343,20 +355,27 @@ func (t *teller) describe(r *rollout) string {
 			what += " with " + images
 		}
 	case r.entry == nil:
-		what += " to " + imagesOf(nil, r.after) + ", in progress at " + stamp(t.From) + ","
+		what += " to " + imagesOf(nil, r.after)
+		details = append(details, "in progress at "+stamp(t.From))
 	default:
 		if images := imagesOf(r.before, r.after); images != "" {
+			if old := imagesOf(r.after, r.before); !strings.Contains(images+old, ", ") && old != "" {
+				what += " from " + old
+			}
 			what += " to " + images
 		} else if restartedAt(r.before) != restartedAt(r.after) {
 			what = "restart of " + th.key.Name()
 		} else if r.entry != nil && len(r.entry.What) > 0 {
-			what += " (" + brief(strings.Join(shortened(r.entry.What), "; ")) + ")"
+			details = append(details, brief(strings.Join(shortened(r.entry.What), ", ")))
 		}
 	}
 	if r.revision != "" {
-		what += " (revision " + r.revision + ")"
+		details = append(details, "revision "+r.revision)
 	}
-	return what + r.entry.by()
+	if text := r.entry.with(details...); text != "" {
+		what += " (" + text + ")"
+	}
+	return what
 }
 
 // shortened leaves out long values: hashes say nothing to people.
@@ -365,6 +384,7 @@ func shortened(phrases []string) (out []string) {
 		if name, _, ok := strings.Cut(phrase, " "); ok && len(phrase) > 80 && strings.Contains(phrase, " → ") {
 			phrase = name + " changed"
 		}
+		phrase = strings.Replace(phrase, "template.metadata.annotations.", "annotation ", 1)
 		out = append(out, phrase)
 	}
 	return out
@@ -392,7 +412,7 @@ func imagesOf(before, after *corev1.PodTemplateSpec) string {
 			images = appendOnce(images, image)
 		}
 	}
-	return list(images, 3)
+	return list(images, 3, "image")
 }
 
 // stuck says why a rollout could not go on, as far as conditions of the workload or its

@@ -6,6 +6,7 @@ package story
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/watchkeeper/watchkeeper/internal/api"
@@ -63,7 +64,8 @@ func (t *teller) steps(th *thing) (all []step) {
 		if last != nil && *last != *now {
 			one := step{state: s, from: *last, to: *now}
 			for _, ev := range t.rescales(th, s.at) {
-				one.reason, one.event = ev.text(), ev
+				_, one.reason, _ = strings.Cut(ev.text(), "reason: ")
+				one.event = ev
 			}
 			all = append(all, one)
 		}
@@ -98,19 +100,57 @@ func (t *teller) autoscalersOf(th *thing) (all []*thing) {
 	return all
 }
 
+// turns counts the changes of direction of steps.
+func turns(steps []step) (n int) {
+	for i := range steps {
+		if i > 0 && (steps[i].to > steps[i].from) != (steps[i-1].to > steps[i-1].from) {
+			n++
+		}
+	}
+	return n
+}
+
+// changed returns the change of an autoscaler after which it went to and fro, and the number of
+// steps before it; nil if there is none. Of several, it is the first one.
+func (t *teller) changed(of []*thing, steps []step) (*entry, int) {
+	for _, hpa := range of {
+		for _, s := range hpa.states {
+			if s.entry == nil || s.initial || s.entry.onlyStatus || s.entry.Type != api.Modified {
+				continue
+			}
+			n := 0
+			for n < len(steps) && !steps[n].state.at.After(s.at) {
+				n++
+			}
+			if turns(steps[n:]) >= manyTurns && steps[n].state.at.Sub(s.at) <= maxBetween {
+				return s.entry, n
+			}
+		}
+	}
+	return nil, 0
+}
+
 func (t *teller) tellScaling(th *thing, steps []step) {
+	of := t.autoscalersOf(th)
+	change, n := t.changed(of, steps)
+	if n > 0 {
+		t.tellScaling(th, steps[:n])
+		steps = steps[n:]
+	}
 	first, last := steps[0], steps[len(steps)-1]
 	ep := &episode{rank: rankScaling}
 	ep.Kind, ep.Severity, ep.From = api.EpisodeScaling, api.EpisodeInfo, first.state.at
 	ep.workloads = []name{th.named()}
 	var by, reasons []string
-	low, high, turns := first.from, first.from, 0
-	for i, s := range steps {
+	low, high := first.from, first.from
+	for _, s := range steps {
 		ep.claims = append(ep.claims, claim(s.state)...)
 		if s.event != nil {
 			ep.claims = append(ep.claims, s.event.entry)
 			ep.said = addCause(ep.said, s.event.cause())
-			reasons = appendOnce(reasons, s.reason)
+			if s.reason != "" {
+				reasons = appendOnce(reasons, s.reason)
+			}
 			by = appendOnce(by, "HorizontalPodAutoscaler "+s.event.about().Name)
 		} else if s.state.entry != nil {
 			for _, who := range s.state.entry.By {
@@ -118,21 +158,18 @@ func (t *teller) tellScaling(th *thing, steps []step) {
 			}
 		}
 		low, high = min(low, s.to), max(high, s.to)
-		if i > 0 && (s.to > s.from) != (steps[i-1].to > steps[i-1].from) {
-			turns++
-		}
 	}
 	title := fmt.Sprintf("%s %s scaled %d → %d", th.kind, th.key.Name(), first.from, last.to)
 	if len(steps) > 1 {
 		title = fmt.Sprintf("%s %s scaled %d times between %d and %d replicas (%s)", th.kind, th.key.Name(), len(steps), low, high, path(steps))
 	}
 	if len(by) > 0 {
-		title += " by " + list(by, 3)
+		title += " by " + list(by, 3, "client")
 	}
 	if len(reasons) > 0 {
-		title += ": " + brief(list(reasons, 2))
+		title += " (" + brief(strings.Join(reasons, ", ")) + ")"
 	}
-	if turns >= manyTurns {
+	if turns(steps) >= manyTurns {
 		ep.Severity = api.EpisodeWarning
 	}
 	stop := t.To
@@ -143,7 +180,7 @@ func (t *teller) tellScaling(th *thing, steps []step) {
 	case !last.ready.IsZero():
 		ep.To = last.ready
 		if len(steps) == 1 {
-			title += ", ready after " + lasted(ep.To.Sub(ep.From))
+			title += ", ready after " + took(ep.From, ep.To)
 		}
 	default:
 		ep.To = stop
@@ -153,13 +190,18 @@ func (t *teller) tellScaling(th *thing, steps []step) {
 			ep.Ongoing = true
 		}
 	}
-	of := t.autoscalersOf(th)
-	var changed []string
-	for _, hpa := range of {
-		changed = append(changed, changesOf(hpa, first.state.at, last.state.at, "")...)
-	}
-	ep.note = notes(changed)
 	ep.Title = title
+	if change != nil {
+		ep.From, ep.claims = change.Time, append(ep.claims, change)
+		ep.before = fmt.Sprintf("%s %s was changed (%s)", change.Kind, change.Name, change.with(brief(strings.Join(change.What, ", "))))
+		ep.Title = "since then " + title
+	} else {
+		var n notes
+		for _, hpa := range of {
+			n.add(hpa, first.state.at, last.state.at, "")
+		}
+		n.tell(ep)
+	}
 	ep.covers = func(e *entry) bool { return slices.Contains(of, e.thing) }
 	t.add(ep)
 }
@@ -186,9 +228,9 @@ func (t *teller) autoscalers() {
 				ep.claims = span.claims
 				verb := "cannot scale"
 				if !span.open {
-					verb = "could not scale for " + lasted(span.to.Sub(span.from))
+					verb = "could not scale for " + took(span.from, span.to)
 				}
-				ep.Title = fmt.Sprintf("HorizontalPodAutoscaler %s %s: %s", hpa.key.Name(), verb, brief(span.condition.says()))
+				ep.Title = fmt.Sprintf("HorizontalPodAutoscaler %s %s: %s", hpa.key.Name(), verb, span.condition.brief())
 				ep.said = addCause(nil, span.cause(hpa))
 				ep.covers = func(e *entry) bool { return e.thing == hpa }
 				t.add(ep)

@@ -226,15 +226,15 @@ func failedRollout(t testing.TB) *log {
 // what failed, why, and what ended it.
 func TestRolledBack(t *testing.T) {
 	l := failedRollout(t)
-	const failed = "rollout of web to 1.1 (revision 2) by kubectl-set failed: 2 Pods CrashLoopBackOff (exit 1: no database)"
-	l.want("Deployment/web", 20, "10- failed: "+failed+", not over; at the end 2 of 2 Pods are ready")
+	const failed = "rollout of web from 1.0 to 1.1 (revision 2, by kubectl-set) failed: 2 Pods CrashLoopBackOff (exit 1: no database)"
+	l.want("Deployment/web", 20, "10- failed: "+failed+"; still so at the end of the story, with 2 of 2 ready")
 	l.put(30, deployment(3, 2, "r/web:1.0", "kubectl-rollout", "2", "observedGeneration: 2, replicas: 3, updatedReplicas: 1"))
 	l.put(30.5, deployment(3, 2, "r/web:1.0", "kubectl-rollout", "3", "observedGeneration: 3, replicas: 3, updatedReplicas: 2, availableReplicas: 2"))
-	l.want("Deployment/web", 31, "10- failed: "+failed+", rolled back to 1.0 by kubectl-rollout, in progress; at the end 0 of 2 Pods are ready")
+	l.want("Deployment/web", 31, "10- failed: "+failed+"; rolled back to 1.0 by kubectl-rollout; the rollback is not complete at the end of the story, with 0 of 2 ready")
 	l.remove(31, "Pod/web-b-1")
 	l.remove(32, "Pod/web-b-2")
 	l.put(33, deployment(3, 2, "r/web:1.0", "kubectl-rollout", "3", done(3, 2)))
-	s := l.want("Deployment/web", 60, "10-33 failed: "+failed+", rolled back to 1.0 by kubectl-rollout")
+	s := l.want("Deployment/web", 60, "10-33 failed: "+failed+"; rolled back to 1.0 by kubectl-rollout, complete after 3s; 2 of 2 ready at its end (0 at the lowest)")
 	want := []api.Cause{{Kind: "Pod", Namespace: "shop", Name: "web-b-1", Field: "status.containerStatuses[web].lastState.terminated", Text: "Error: exit 1: no database", Objects: 2}}
 	if diff := cmp.Diff(want, s.Episodes[0].Causes); diff != "" {
 		t.Error(diff)
@@ -256,22 +256,22 @@ func TestRepaired(t *testing.T) {
 	l.remove(32, "Pod/web-b-2")
 	l.put(33, deployment(3, 2, "r/web:1.2", "helm", "3", done(3, 2)))
 	l.want("Deployment/web", 60,
-		"10-30 failed: rollout of web to 1.1 (revision 2) by kubectl-set failed: 2 Pods CrashLoopBackOff (exit 1: no database), replaced by revision 3 by helm",
-		"30-33 info: rollout of web to 1.2 (revision 3) by helm, complete after 3s")
+		"10-30 failed: rollout of web from 1.0 to 1.1 (revision 2, by kubectl-set) failed: 2 Pods CrashLoopBackOff (exit 1: no database); replaced by revision 3 (by helm), which was complete after 3s; 0 of 2 ready at its end",
+		"30-33 info: rollout of web from 1.1 to 1.2 (revision 3, by helm), complete after 3s")
 }
 
 func TestRollouts(t *testing.T) {
 	l := newLog(t)
 	l.initial(deployment(1, 2, "r/web:1.0", "kubectl-create", "1", done(1, 2)))
 	l.put(10, deployment(2, 2, "r/web:1.1", "kubectl-set", "1", done(1, 2)))
-	l.want("Deployment/web", 11, "10- info: rollout of web to 1.1 by kubectl-set requested")
+	l.want("Deployment/web", 11, "10- info: rollout of web from 1.0 to 1.1 (by kubectl-set) requested")
 	l.put(11, deployment(2, 2, "r/web:1.1", "kubectl-set", "2", "observedGeneration: 2, updatedReplicas: 1, readyReplicas: 2"))
-	l.want("Deployment/web", 12, "10- info: rollout of web to 1.1 (revision 2) by kubectl-set, in progress: 1 of 2 Pods updated, 2 ready")
+	l.want("Deployment/web", 12, "10- info: rollout of web from 1.0 to 1.1 (revision 2, by kubectl-set), in progress: 1 of 2 Pods updated, 2 ready")
 	stuck := `observedGeneration: 2, updatedReplicas: 1, conditions: [{type: Progressing, status: "False", reason: ProgressDeadlineExceeded, message: "ReplicaSet \"web-b\" has timed out progressing."}]`
 	l.put(80, deployment(2, 2, "r/web:1.1", "kubectl-set", "2", stuck))
-	l.want("Deployment/web", 90, `10- failed: rollout of web to 1.1 (revision 2) by kubectl-set failed: ProgressDeadlineExceeded: ReplicaSet "web-b" has timed out progressing; at the end 0 of 2 Pods are ready`)
+	l.want("Deployment/web", 90, `10- failed: rollout of web from 1.0 to 1.1 (revision 2, by kubectl-set) failed: ProgressDeadlineExceeded: ReplicaSet "web-b" has timed out progressing; still so at the end of the story, with 0 of 2 ready`)
 	l.put(100, deployment(2, 2, "r/web:1.1", "kubectl-set", "2", done(2, 2)))
-	l.want("Deployment/web", 110, `10-100 failed: rollout of web to 1.1 (revision 2) by kubectl-set was blocked: ProgressDeadlineExceeded: ReplicaSet "web-b" has timed out progressing, complete after 1m30s`)
+	l.want("Deployment/web", 110, `10-100 failed: rollout of web from 1.0 to 1.1 (revision 2, by kubectl-set) was blocked: ProgressDeadlineExceeded: ReplicaSet "web-b" has timed out progressing; complete after 1m30s; 2 of 2 ready at its end (0 at the lowest)`)
 }
 
 // TestInProgress: a rollout that had begun before the story.
@@ -279,7 +279,7 @@ func TestInProgress(t *testing.T) {
 	l := newLog(t)
 	l.initial(deployment(2, 2, "r/web:1.1", "kubectl-set", "2", "observedGeneration: 2, updatedReplicas: 1"))
 	l.put(5, deployment(2, 2, "r/web:1.1", "kubectl-set", "2", done(2, 2)))
-	l.want("Deployment/web", 10, "0-5 info: rollout of web to r/web:1.1, in progress at 14:00:00Z, (revision 2), complete after 5s")
+	l.want("Deployment/web", 10, "0-5 info: rollout of web to r/web:1.1 (in progress at 14:00:00Z, revision 2), complete after 5s")
 }
 
 func TestCreatedAndDeleted(t *testing.T) {
@@ -288,7 +288,7 @@ func TestCreatedAndDeleted(t *testing.T) {
 	l.put(2, deployment(1, 2, "r/web:1.0", "kubectl-create", "1", done(1, 2)))
 	l.remove(100, "Deployment/web")
 	l.want("Deployment/web", 200,
-		"1-2 info: Deployment web created with r/web:1.0 (revision 1) by kubectl-create, complete after 1s",
+		"1-2 info: Deployment web created with r/web:1.0 (revision 1, by kubectl-create), complete after 1s",
 		"100-100 info: Deployment web deleted")
 }
 
@@ -321,12 +321,11 @@ func TestAutoscaler(t *testing.T) {
 		l.event(second+.1, fmt.Sprintf("web.%d", i), "Normal", "SuccessfulRescale", fmt.Sprintf("New size: %d; reason: %s", n, reason), "HorizontalPodAutoscaler", "web")
 		l.put(second+3, deployment(2+i, n, "r/web:1.0", "kube-controller-manager", "1", done(2+i, n)))
 	}
-	const flapping = "10-73 warning: Deployment web scaled 4 times between 2 and 8 replicas (2 → 6 → 2 → 8 → 2) by HorizontalPodAutoscaler web: New size: 6; reason: cpu resource utilization above target, New size: 2; reason: All metrics below target and 1 other" +
-		"; 5s before it, HorizontalPodAutoscaler web was changed (minReplicas 1 → 2) by kubectl-edit"
-	l.want("HorizontalPodAutoscaler/web", 90, "5-5 info: HorizontalPodAutoscaler web: minReplicas 1 → 2 by kubectl-edit", flapping)
+	const flapping = "5-73 warning: HorizontalPodAutoscaler web was changed (minReplicas 1 → 2, by kubectl-edit); since then Deployment web scaled 4 times between 2 and 8 replicas (2 → 6 → 2 → 8 → 2) by HorizontalPodAutoscaler web (cpu resource utilization above target, All metrics below target)"
+	l.want("HorizontalPodAutoscaler/web", 90, flapping)
 	l.put(100, hpa("2", `{type: ScalingActive, status: "False", reason: FailedGetResourceMetric, message: no metrics}`))
-	s := l.want("Deployment/web", 110, "5-5 info: HorizontalPodAutoscaler web: minReplicas 1 → 2 by kubectl-edit", flapping,
-		"100- warning: HorizontalPodAutoscaler web cannot scale: FailedGetResourceMetric: no metrics")
+	s := l.want("Deployment/web", 110, flapping,
+		"100- warning: HorizontalPodAutoscaler web cannot scale: FailedGetResourceMetric: no metrics; still so at the end of the story")
 	if m := main(s); m.Kind != api.EpisodeAutoscaler {
 		t.Errorf("the main episode is %q", m.Title)
 	}

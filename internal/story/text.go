@@ -4,6 +4,7 @@
 package story
 
 import (
+	"regexp"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -37,20 +38,55 @@ func clip(s string, n int) string {
 	return s[:n] + "…"
 }
 
-// brief shortens a message for a title. The end of an error is as important as its begin.
+// brief shortens a message for a title, between words. The end of an error is as important as
+// its begin.
 func brief(s string) string {
-	s = strings.TrimRight(s, ". ")
+	s = strings.TrimRight(withoutNoise(s), ". ")
 	if len(s) <= maxDetail {
 		return s
 	}
-	i, j := maxDetail/3, len(s)-2*maxDetail/3
-	for i > 0 && !utf8.RuneStart(s[i]) {
-		i--
+	head, tail := s[:maxDetail/3], s[len(s)-2*maxDetail/3:]
+	if i := strings.LastIndexByte(head, ' '); i > 0 {
+		head = head[:i]
 	}
-	for j < len(s) && !utf8.RuneStart(s[j]) {
-		j++
+	if i := strings.IndexByte(tail, ' '); i >= 0 {
+		tail = tail[i+1:]
 	}
-	return s[:i] + "…" + s[j:]
+	if strings.Count(head, `"`)%2 != 0 {
+		head = head[:strings.LastIndexByte(head, '"')]
+	}
+	if strings.Count(tail, `"`)%2 != 0 {
+		tail = tail[strings.IndexByte(tail, '"')+1:]
+	}
+	return strings.ToValidUTF8(strings.TrimRight(head, " ")+" … "+strings.TrimLeft(tail, " :,"), "")
+}
+
+// noise is what a runtime or the scheduler adds to an error for programs, and for itself.
+var noise = regexp.MustCompile(`rpc error: code = \w+ desc = |(\d+/\d+ nodes are available: [^.]*\.) .*`)
+
+// withoutNoise removes from a message what says nothing in a title. Causes have all of it.
+func withoutNoise(s string) string { return noise.ReplaceAllString(s, "$1") }
+
+// concise joins a reason and its message for a title: without the reason if the message has
+// its words.
+func concise(reason, message string) string {
+	said, repeated := strings.ToLower(message), true
+	for _, word := range camel.FindAllString(reason, -1) {
+		if len(word) > 2 && !strings.Contains(said, strings.ToLower(word[:min(len(word), 5)])) {
+			repeated = false
+		}
+	}
+	if message != "" && repeated {
+		reason = ""
+	}
+	return brief(because(reason, message))
+}
+
+var camel = regexp.MustCompile(`[A-Z]+[a-z]*`)
+
+// took formats how long it was from a time to another, in seconds as they are printed.
+func took(from, to time.Time) string {
+	return lasted(to.Truncate(time.Second).Sub(from.Truncate(time.Second)))
 }
 
 // lasted formats a duration in seconds.
@@ -67,10 +103,10 @@ func lasted(d time.Duration) string {
 	return text
 }
 
-// list joins a few texts, and counts the others.
-func list(all []string, most int) string {
+// list joins a few texts, and counts the others, which are so many of a kind.
+func list(all []string, most int, kind string) string {
 	if len(all) > most {
-		return strings.Join(all[:most], ", ") + " and " + plural(len(all)-most, "other")
+		return strings.Join(all[:most], ", ") + " and " + plural(len(all)-most, "other "+kind)
 	}
 	return strings.Join(all, ", ")
 }

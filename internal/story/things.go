@@ -87,6 +87,9 @@ type condition struct {
 // says returns why a condition has its status.
 func (c condition) says() string { return because(c.Reason, c.Message) }
 
+// brief returns why a condition has its status, for a title.
+func (c condition) brief() string { return concise(c.Reason, c.Message) }
+
 // look returns the members of a state that rules read. Invalid members are empty.
 func (s *state) look() *light {
 	if s.light == nil {

@@ -47,7 +47,7 @@ test('a Pod that keeps crashing', async () => {
 
 test('the story of a rollout', async () => {
   const page = await openSmall({ sel: '/apis/apps/v1/namespaces/shop/deployments/checkout', tab: 'story' }, 40);
-  const episode = page.locator('.episode').filter({ hasText: 'rollout of checkout to 1.1' });
+  const episode = page.locator('.episode').filter({ hasText: 'rollout of checkout from 1.0 to 1.1' });
   await episode.locator('[aria-expanded]').click();
   await page.mouse.move(0, 0);
   await until('its entries', async () => (await episode.locator('.entries').innerText()).includes('1.0 → 1.1'));

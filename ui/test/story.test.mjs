@@ -147,7 +147,7 @@ test('it can be read with the keyboard, and by screen readers', async () => {
   assert.equal(await opener(page, 0).evaluate((element) => element === document.activeElement), true, 'the episode of the entry');
   await page.keyboard.press('ArrowDown');
   assert.equal(await page.evaluate(() => document.activeElement.closest('.episode').previousElementSibling !== null), true, 'the second episode');
-  assert.equal(await page.getByRole('button', { name: /^failed: rollout of checkout to 1\.1/ }).count(), 1, 'the severity is said, too');
+  assert.equal(await page.getByRole('button', { name: /^failed: rollout of checkout from 1\.0 to 1\.1/ }).count(), 1, 'the severity is said, too');
   for (const open of [false, true]) {
     if (open) await opener(page, 0).click();
     for (const [width, height] of [[1280, 900], [400, 800]]) {
@@ -207,12 +207,12 @@ test('it goes on while the object changes, and only while it is shown', async ()
   const first = new Date().toISOString();
   await kubectl('-n', ns, 'set', 'image', 'deployment/web', '*=nginx:2');
   await kubectl('-n', ns, 'rollout', 'status', 'deployment/web');
-  await until('the rollout', async () => (await episodes(page).locator('> .pick').allInnerTexts()).some((title) => /rollout of web to 2 \(revision 2\) by kubectl-set/.test(title)));
+  await until('the rollout', async () => (await episodes(page).locator('> .pick').allInnerTexts()).some((title) => /rollout of web from 1 to 2 \(revision 2, by kubectl-set\)/.test(title)));
   await shot(page, 'story-live');
   // In the past, it ends at the shown moment.
   const past = await openStory(gateway, { sel: path, at: first });
   await told(past);
-  assert.doesNotMatch(await panel(past).innerText(), /nginx:2|rollout of web to 2/);
+  assert.doesNotMatch(await panel(past).innerText(), /nginx:2|rollout of web from 1 to 2/);
   await page.getByRole('tab', { name: 'Overview' }).click();
   const before = asked.length;
   for (let i = 0; i < 4; i++) {

@@ -1,0 +1,92 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package story
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/watchkeeper/watchkeeper/internal/api"
+)
+
+// outcome ends the title of an episode that is bad news: whether it is over, and how many Pods
+// of its workload are ready, and were at least.
+func (t *teller) outcome(ep *episode) string {
+	if ep.Severity == api.EpisodeInfo || ep.Kind == api.EpisodeOther || ep.Kind == api.EpisodeScaling {
+		return ""
+	}
+	text := ""
+	if ep.Ongoing {
+		text = "; " + cmp.Or(ep.still, "still so at the end of the story")
+	}
+	th := t.workloadOf(ep)
+	if th == nil {
+		return text
+	}
+	end := th.at(ep.To)
+	if end == nil {
+		return text
+	}
+	ready, want := readyOf(end)
+	lowest := ready
+	for _, s := range th.states {
+		if n, _ := readyOf(s); within(s.at, ep.From, ep.To) || s == th.at(ep.From) {
+			lowest = min(lowest, n)
+		}
+	}
+	least := ""
+	if lowest < ready {
+		least = fmt.Sprintf(" (%d at the lowest)", lowest)
+	}
+	switch {
+	case ep.Ongoing:
+		return text + fmt.Sprintf(", with %d of %d ready%s", ready, want, least)
+	case ready < want && !ep.replaced:
+		for _, s := range th.states {
+			if n, want := readyOf(s); s.at.After(ep.To) && n >= want {
+				return fmt.Sprintf("; %d of %d ready at its end, and %d of %d after another %s", ready, want, n, want, took(ep.To, s.at))
+			}
+		}
+		return fmt.Sprintf("; %d of %d ready at its end%s", ready, want, least)
+	case lowest == ready && ready >= want:
+		return fmt.Sprintf("; %d of %d ready all the time", ready, want)
+	}
+	return fmt.Sprintf("; %d of %d ready at its end%s", ready, want, least)
+}
+
+// workloadOf returns the workload that an episode is about: that of the story, or the only one
+// of the episode; nil if there is none.
+func (t *teller) workloadOf(ep *episode) (found *thing) {
+	n := 0
+	for _, th := range t.ofKind("Deployment", "StatefulSet", "DaemonSet", "ReplicaSet") {
+		if !slices.Contains(ep.workloads, th.named()) || th.kind == "ReplicaSet" && th.controller() != nil {
+			continue
+		}
+		if th.named() == t.target() {
+			return th
+		}
+		if found == nil || found.named() != th.named() {
+			n++
+		}
+		found = th
+	}
+	if n > 1 {
+		return nil
+	}
+	return found
+}
+
+// readyOf returns how many Pods of a workload are ready, and how many should be.
+func readyOf(s *state) (ready, want int64) {
+	l := s.look()
+	if s.o.Kind == "DaemonSet" {
+		return l.Status.NumberReady, l.Status.DesiredNumberScheduled
+	}
+	want = 1
+	if l.Spec.Replicas != nil {
+		want = *l.Spec.Replicas
+	}
+	return l.Status.ReadyReplicas, want
+}
