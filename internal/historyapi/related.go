@@ -5,7 +5,6 @@ package historyapi
 
 import (
 	"encoding/json"
-	"regexp"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -83,7 +82,10 @@ func (w *storyWriter) find(target kube.Resource, key kube.Key) error {
 	if err := w.findEvents(all, events); err != nil {
 		return err
 	}
-	return w.findPreemptors(namespace)
+	if err := w.findPreemptors(namespace); err != nil {
+		return err
+	}
+	return w.findQuotaUsers()
 }
 
 // candidates returns all objects of a resource that existed in the span of the story.
@@ -327,51 +329,6 @@ func (w *storyWriter) readEvents(r kube.Resource, namespace string, about func(*
 			if w.take(e.Object) {
 				event.object.Versions = append(event.object.Versions, versionOf(e, gaps))
 			}
-		}
-	}
-	return nil
-}
-
-// uidPattern finds UIDs in messages.
-var uidPattern = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
-
-// findPreemptors adds the Pods for which related ones were preempted: Events name their UIDs.
-// They may be in another namespace.
-func (w *storyWriter) findPreemptors(namespace string) error {
-	uids := map[string]bool{}
-	for _, r := range w.order {
-		for _, v := range r.object.Versions {
-			e := struct{ Reason, Message, Note string }{}
-			if json.Unmarshal([]byte(v.Object.JSON), &e) == nil && e.Reason == "Preempted" {
-				for _, uid := range uidPattern.FindAllString(e.Message+" "+e.Note, -1) {
-					uids[uid] = true
-				}
-			}
-		}
-	}
-	i := slices.IndexFunc(w.store.Resources(), func(r kube.Resource) bool { return r.GroupResource() == "pods" })
-	if len(uids) == 0 || i < 0 {
-		return nil
-	}
-	pods := w.store.Resources()[i]
-	readable, err := w.allowed([]kube.Resource{pods}, "")
-	if err != nil {
-		return err
-	}
-	if len(readable) == 0 {
-		if readable, err = w.allowed([]kube.Resource{pods}, namespace); err != nil || len(readable) == 0 {
-			return err
-		}
-	} else {
-		namespace = ""
-	}
-	found, err := w.candidates(pods, namespace)
-	if err != nil {
-		return err
-	}
-	for _, c := range found {
-		if uids[c.uid] {
-			w.add(c.resource, c.key)
 		}
 	}
 	return nil

@@ -91,15 +91,25 @@ func (t *teller) tellFinalizers(th *thing, i int) {
 		if first.initial {
 			title += "; it was requested before " + stamp(t.From)
 		}
+		inside := t.heldUpBy(th, first.at, end)
+		if len(inside) > 0 && !ep.Ongoing {
+			title = fmt.Sprintf("deletion of %s %s was held up for %s by %s", th.kind, th.key.Name(), took(first.at, end), t.finalizersOf(ep, inside))
+		} else if len(inside) > 0 {
+			title = fmt.Sprintf("deletion of %s %s waits for %s", th.kind, th.key.Name(), t.finalizersOf(ep, inside))
+		}
 		for _, typ := range []string{"NamespaceDeletionDiscoveryFailure", "NamespaceDeletionGroupVersionParsingFailure", "NamespaceDeletionContentFailure", "NamespaceFinalizersRemaining", "NamespaceContentRemaining"} {
 			for _, span := range t.spansOf(th, typ, "True") {
 				ep.said = addCause(ep.said, span.cause(th))
 				ep.claims = append(ep.claims, span.claims...)
-				title += "; " + span.condition.brief()
+				if len(inside) == 0 {
+					title += "; " + span.condition.brief()
+				}
 			}
 		}
 		if len(removed) > 0 {
 			title += "; " + list(removed, 2, "finalizer")
+		} else if !ep.Ongoing && names != "" {
+			title += "; who removed them is in no object"
 		}
 		ep.Title = title
 		ep.claims = append(ep.claims, claims...)

@@ -92,58 +92,26 @@ func (t *teller) tellDisruption(all []hit) {
 		}
 	}
 	how := cmp.Or(disruptedBy[first.condition.Reason], "disrupted ("+first.condition.Reason+")")
-	title := fmt.Sprintf("%s: %s %s: %s", wl, plural(len(pods), "Pod"), how, brief(first.condition.Message))
+	preempted := first.condition.Reason == "PreemptionByScheduler"
+	if preempted {
+		how = t.priorities(ep, []*thing{first.pod}) + how
+	}
+	ep.Title = fmt.Sprintf("%s: %s %s", t.calledName(wl), plural(len(pods), "Pod"), how)
 	if wl.kind == "Pod" {
-		title = fmt.Sprintf("%s %s: %s", wl, how, brief(first.condition.Message))
+		ep.Title = fmt.Sprintf("%s %s", t.calledName(wl), how)
 	}
-	if len(said) > 0 {
-		title += " (" + brief(list(said, 1, "Pod")) + ")"
+	switch {
+	case preempted:
+		t.preemption(ep, said)
+		ep.Title += t.replacements(ep, wl)
+	case disruptedBy[first.condition.Reason] == "":
+		ep.Title += ": " + brief(first.condition.Message)
+	case len(said) > 0:
+		ep.Title += " (" + brief(said[0]) + ")"
 	}
-	if first.condition.Reason == "PreemptionByScheduler" {
-		t.priorities(ep, first.pod, said)
-		title += t.replacements(ep, wl)
-	}
-	ep.Title = title
 	ep.workloads = []name{wl}
 	ep.covers = func(e *entry) bool { return e.Kind == "Pod" && slices.Contains(pods, e.Name) }
 	t.add(ep)
-}
-
-// priorities adds the priorities of a Pod and of the one for which it was preempted.
-func (t *teller) priorities(ep *episode, pod *thing, said []string) {
-	add := func(th *thing) {
-		if p := th.final().asPod().Spec.Priority; p != nil {
-			ep.said = addCause(ep.said, api.Cause{Kind: "Pod", Namespace: th.key.Namespace(), Name: th.key.Name(), Field: "spec.priority", Text: fmt.Sprint(*p)})
-		}
-	}
-	add(pod)
-	for _, th := range t.ofKind("Pod") {
-		if th != pod && len(said) > 0 && indexWord(said[0], th.key.Namespace()+"/"+th.key.Name()) >= 0 {
-			add(th)
-		}
-	}
-}
-
-// replacements adds to an episode of preempted Pods those of their workload that were created
-// then, and for which there was no Node.
-func (t *teller) replacements(ep *episode, wl name) string {
-	var found []*failure
-	for _, f := range t.failures {
-		if begin, created := f.pod.begin(); !f.told && f.workload == wl && f.fault.class == unschedulable && created && within(begin, ep.From, ep.To.Add(maxTrail)) {
-			f.told = true
-			found = append(found, f)
-			ep.claims = append(ep.claims, f.claims...)
-		}
-	}
-	if found == nil {
-		return ""
-	}
-	for _, c := range causes(found) {
-		ep.said = addCause(ep.said, c.Cause)
-	}
-	g := &group{all: found, from: ep.From, to: lastEnd(found, ep.To)}
-	ep.To, ep.Ongoing = g.to, slices.ContainsFunc(found, func(f *failure) bool { return !f.ended })
-	return "; of those created since then: " + summary(found) + t.ending(ep, g)
 }
 
 // withNames adds the names of objects to a text that has their UIDs.

@@ -158,36 +158,55 @@ func TestNodeLost(t *testing.T) {
 	l.want("Pod/web-a-1", 180, "10-70 "+lost+"; over after 1m")
 }
 
+// TestDrain: the numbers of a PodDisruptionBudget are told until it allowed the last eviction,
+// and of the budgets of evicted Pods only.
 func TestDrain(t *testing.T) {
 	l := newLog(t)
+	budget := func(name string, healthy int, allowed, reason string) string {
+		return fmt.Sprintf(`{kind: PodDisruptionBudget, metadata: {name: %s}, spec: {selector: {matchLabels: {app: %s}}}, status: {currentHealthy: %d, desiredHealthy: 2, conditions: [{type: DisruptionAllowed, status: %q, reason: %s}]}}`, name, name, healthy, allowed, reason)
+	}
 	l.initial(node("True", "", "", ""))
-	l.initial(pod("web-a-1", "web-a", "", "", running))
-	l.initial(`{kind: PodDisruptionBudget, metadata: {name: web}, status: {conditions: [{type: DisruptionAllowed, status: "True", reason: SufficientPods}]}}`)
+	for _, name := range []string{"web-a-1", "web-a-2"} {
+		l.initial(pod(name, "web-a", ", labels: {app: web}", "", running))
+	}
+	l.initial(budget("web", 3, "True", "SufficientPods"))
+	l.initial(budget("other", 2, "False", "InsufficientPods"))
 	l.put(10, node("True", "", "", "unschedulable: true"))
-	l.put(12, `{kind: PodDisruptionBudget, metadata: {name: web}, status: {conditions: [{type: DisruptionAllowed, status: "False", reason: InsufficientPods}]}}`)
-	l.want("Node/n1", 15, "10- info: Node n1 cordoned by kubectl-cordon", "12-12 info: PodDisruptionBudget web: DisruptionAllowed → not DisruptionAllowed (InsufficientPods)")
-	l.put(20, pod("web-a-1", "web-a", "", "", fmt.Sprintf(disruption, "EvictionByEvictionAPI", "Eviction API: evicting")))
-	l.remove(25, "Pod/web-a-1")
+	l.put(12, budget("web", 2, "False", "InsufficientPods"))
+	l.want("Node/n1", 15, "10- info: Node n1 cordoned by kubectl-cordon", "12-12 info: PodDisruptionBudget web: DisruptionAllowed → not DisruptionAllowed (InsufficientPods); status.currentHealthy 3 → 2")
+	gone := fmt.Sprintf(disruption, "EvictionByEvictionAPI", "Eviction API: evicting")
+	l.put(11.5, pod("web-a-1", "web-a", ", labels: {app: web}", "", gone))
+	l.remove(13, "Pod/web-a-1")
+	l.put(30, budget("web", 3, "True", "SufficientPods"))
+	l.put(31, pod("web-a-2", "web-a", ", labels: {app: web}", "", gone))
+	l.put(31.2, budget("web", 2, "False", "InsufficientPods"))
+	l.remove(35, "Pod/web-a-2")
 	l.put(50, node("True", "", "", ""))
-	s := l.want("Node/n1", 60, "10-50 warning: Node n1 drained: cordoned by kubectl-cordon, Pod web-a-1 evicted by the eviction API, uncordoned by kubectl-cordon after 40s")
-	if c := main(s).Causes; len(c) != 2 || c[1].Kind != "PodDisruptionBudget" || c[1].Text != "InsufficientPods" {
+	s := l.want("Node/n1", 60, "10-50 warning: Node n1 drained: cordoned by kubectl-cordon, 2 Pods of ReplicaSet web-a evicted by the eviction API; "+
+		"before the last of these evictions, PodDisruptionBudget web allowed none for 18s (healthy: 2, needed: 2); uncordoned by kubectl-cordon after 40s")
+	if c := main(s).Causes; len(c) != 2 || c[1].Kind != "PodDisruptionBudget" || c[1].Text != "InsufficientPods, currentHealthy: 2, desiredHealthy: 2" {
 		t.Errorf("%+v", c)
 	}
 }
 
-// TestPreemption: the Event has the UID of the Pod that is preferred, the story its name.
+// TestPreemption: the Event has the UID of the Pod that is preferred, the story its name, its
+// priority, and what was done to its workload.
 func TestPreemption(t *testing.T) {
 	l := newLog(t)
-	l.initial(pod("web-a-1", "web-a", "", "", running))
-	l.put(9, alone("search-1", "", noNode))
-	l.put(10, pod("web-a-1", "web-a", "", "", fmt.Sprintf(disruption, "PreemptionByScheduler", "default-scheduler: preempting to accommodate a higher priority pod")))
+	search := func(rv, status string) string {
+		return strings.NewReplacer("web", "search", "uid-Deployment-web", "uid-Deployment-search").Replace(pod("search-1", "search-a", "", ", priority: 100"+rv, status))
+	}
+	l.initial(pod("web-a-1", "web-a", "", ", priority: 5", running))
+	l.put(8, strings.ReplaceAll(deployment(1, 1, "r/web:1.0", "kubectl-create", "", ""), "web", "search"))
+	l.put(8.5, strings.ReplaceAll(replicaSet("a", "r/web:1.0", ""), "web", "search"))
+	l.put(9, search("", noNode))
+	l.put(10, pod("web-a-1", "web-a", "", ", priority: 5", fmt.Sprintf(disruption, "PreemptionByScheduler", "default-scheduler: preempting to accommodate a higher priority pod")))
 	l.event(10.5, "web-a-1.1", "Normal", "Preempted", "Preempted by pod uid-Pod-search-1 on node n1", "Pod", "web-a-1")
 	l.remove(12, "Pod/web-a-1")
-	l.put(13, alone("search-1", "", running))
-	s := l.want("Pod/web-a-1", 60,
-		"9-13 warning: Pod search-1: Unschedulable (0/3 nodes are available: 3 Insufficient cpu), scheduled after 4s",
-		"10-12 failed: ReplicaSet web-a: 1 Pod preempted by the scheduler: default-scheduler: preempting to accommodate a higher priority pod (Preempted by pod shop/search-1 on node n1)")
-	if m := main(s); m.Kind != api.EpisodeDisruption {
+	l.put(13, search("", running))
+	s := l.tell("Pod/web-a-1", 60)
+	const want = "2s after Deployment search was created (by kubectl-create): ReplicaSet web-a: 1 Pod (priority 5) preempted by the scheduler for Pod search-1 (priority 100)"
+	if m := main(s); m.Kind != api.EpisodeDisruption || m.Title != want {
 		t.Errorf("the main episode is %q", m.Title)
 	}
 }
@@ -209,8 +228,9 @@ func TestQuota(t *testing.T) {
 	}
 	l.put(12, replicaSet("a", "r/web:1.0", fmt.Sprintf(`replicas: 2, conditions: [{type: ReplicaFailure, status: "True", reason: FailedCreate, message: "%s"}]`, fmt.Sprintf(refused, 0))))
 	s := l.tell("Deployment/web", 60)
+	const grew = "2s after Deployment web was changed (replicas 1 → 3, by kubectl-scale): "
 	const why = "exceeded quota: small, requested: pods=1, used: pods=2, limited: pods=2"
-	if m := main(s); m.Kind != api.EpisodeCreation || m.Title != "Deployment web: Pods could not be created: "+why+"; still so at the end of the story, with 1 of 3 ready" || len(m.Causes) != 2 || m.Causes[1].Field != "Event" {
+	if m := main(s); m.Kind != api.EpisodeCreation || m.Title != grew+"Deployment web: Pods could not be created: "+why+"; still so at the end of the story, with 1 of 3 ready" || len(m.Causes) != 2 || m.Causes[1].Field != "Event" {
 		t.Errorf("%+v", m)
 	}
 	for _, e := range main(s).Entries {
@@ -221,7 +241,7 @@ func TestQuota(t *testing.T) {
 	l.put(40, quota(9, 2))
 	l.put(41, replicaSet("a", "r/web:1.0", "replicas: 3"))
 	s = l.tell("Deployment/web", 60)
-	if m := main(s); m.Title != "Deployment web: Pods could not be created: "+why+"; 28s later ResourceQuota small was changed (hard.pods 2 → 9); over after 29s; 1 of 3 ready at its end" {
+	if m := main(s); m.Title != grew+"Deployment web: Pods could not be created: "+why+"; 28s later ResourceQuota small was changed (hard.pods 2 → 9); over after 29s; 1 of 3 ready at its end" {
 		t.Errorf("%+v", m)
 	}
 }
@@ -236,6 +256,27 @@ func TestFinalizers(t *testing.T) {
 	l.put(90, `{kind: Namespace, metadata: {name: old, deletionTimestamp: "2026-01-02T14:00:10Z", managedFields: [{manager: kubectl-patch, operation: Update, time: "1"}]}, status: {phase: Terminating}}`)
 	l.remove(91, "Namespace/old")
 	l.want("Namespace/old", 120, "10-91 failed: deletion of Namespace old was blocked by its finalizers (example.com/hold) for 1m21s; "+because+"; finalizer example.com/hold removed by kubectl-patch")
+}
+
+// TestNamespace: what a Namespace waits for is named if its condition names the finalizer.
+func TestNamespace(t *testing.T) {
+	l := newLog(t)
+	l.initial(`{kind: Namespace, metadata: {name: shop}}`)
+	l.initial(`{kind: ConfigMap, metadata: {name: held, finalizers: [example.com/hold]}}`)
+	l.initial(`{kind: ConfigMap, metadata: {name: free, finalizers: [example.com/other]}}`)
+	l.put(10, `{kind: Namespace, metadata: {name: shop, deletionTimestamp: "2026-01-02T14:00:10Z"}}`)
+	l.put(11, `{kind: ConfigMap, metadata: {name: held, deletionTimestamp: "2026-01-02T14:00:11Z", finalizers: [example.com/hold]}}`)
+	l.put(11, `{kind: ConfigMap, metadata: {name: free, deletionTimestamp: "2026-01-02T14:00:11Z", finalizers: [example.com/other]}}`)
+	l.put(15, `{kind: Namespace, metadata: {name: shop, deletionTimestamp: "2026-01-02T14:00:10Z"}, status: {conditions: [{type: NamespaceFinalizersRemaining, status: "True", reason: SomeFinalizersRemain, message: "Some content in the namespace has finalizers remaining: example.com/hold in 1 resource instances"}]}}`)
+	if m := main(l.tell("Namespace/shop", 60)); m.Title != "deletion of Namespace shop waits for ConfigMap held (finalizer example.com/hold); still so at the end of the story" {
+		t.Errorf("%q", m.Title)
+	}
+	l.remove(80, "ConfigMap/held")
+	l.remove(80, "ConfigMap/free")
+	l.remove(82, "Namespace/shop")
+	if m := main(l.tell("Namespace/shop", 90)); m.Title != "deletion of Namespace shop was held up for 1m12s by ConfigMap held (finalizer example.com/hold, gone after 1m9s)" {
+		t.Errorf("%q", m.Title)
+	}
 }
 
 func TestJobs(t *testing.T) {

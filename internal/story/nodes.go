@@ -75,6 +75,9 @@ func (t *teller) tellNode(node *thing, span conditionSpan, state, severity strin
 		ep.workloads = append(ep.workloads, t.workload(pod))
 		if c, s := t.disruption(pod); s != nil && slices.Contains(reasons, c.Reason) && within(s.at, ep.From, ep.To.Add(maxTrail)) {
 			disrupted, how = append(disrupted, pod), disruptedBy[c.Reason]
+			if taint := noExecute(node.at(s.at)); c.Reason == "DeletionByTaintManager" && taint != "" {
+				how = "evicted because of the taint " + taint
+			}
 			if pod.gone.IsZero() || pod.gone.After(ep.To.Add(maxTrail)) {
 				remain++
 			}
@@ -119,15 +122,32 @@ func (t *teller) tellNode(node *thing, span conditionSpan, state, severity strin
 	t.add(ep)
 }
 
+// noExecute returns the taint of a Node that evicts Pods, "" if there is none, or several.
+func noExecute(s *state) (taint string) {
+	if s == nil {
+		return ""
+	}
+	for _, one := range s.look().Spec.Taints {
+		if one.Effect != corev1.TaintEffectNoExecute {
+			continue
+		}
+		if taint != "" {
+			return ""
+		}
+		taint = one.Key + ":" + string(one.Effect)
+	}
+	return taint
+}
+
 // counted names Pods: one by its name, several by their number and what they belong to.
 func (t *teller) counted(pods []*thing) string {
 	if len(pods) == 1 {
-		return "Pod " + pods[0].key.Name()
+		return t.called(pods[0])
 	}
 	var owners []string
 	counts := map[string]int{}
 	for _, pod := range pods {
-		wl := t.workload(pod).String()
+		wl := t.calledName(t.workload(pod))
 		owners = appendOnce(owners, wl)
 		counts[wl]++
 	}
@@ -188,9 +208,11 @@ func (t *teller) cordons(node *thing) {
 		}
 		var evicted []string
 		var pods []*thing
+		var hits []hit
 		for _, pod := range t.podsOn(node.key.Name(), ep.From, ep.To) {
 			if c, d := t.disruption(pod); d != nil && c.Reason == "EvictionByEvictionAPI" && within(d.at, ep.From, ep.To) {
 				evicted, pods = append(evicted, pod.key.Name()), append(pods, pod)
+				hits = append(hits, hit{pod, d, c})
 				ep.claims = append(ep.claims, claim(d)...)
 				ep.said = addCause(ep.said, disruptionCause(pod, c))
 				ep.workloads = append(ep.workloads, t.workload(pod))
@@ -201,23 +223,17 @@ func (t *teller) cordons(node *thing) {
 			ep.Severity = api.EpisodeWarning
 			title = fmt.Sprintf("Node %s drained: cordoned%s, %s evicted by the eviction API", node.key.Name(), s.entry.by(), t.counted(pods))
 		}
-		if end != nil {
-			title += ", uncordoned" + end.entry.by() + " after " + took(ep.From, ep.To)
+		ep.Title = title
+		budgets := t.budgets(ep, hits)
+		if title = ep.Title; end != nil {
+			title += "; uncordoned" + end.entry.by() + " after " + took(ep.From, ep.To)
 		}
 		if s.initial {
 			title += "; it was when the story begins"
 		}
-		for _, pdb := range t.ofKind("PodDisruptionBudget") {
-			for _, span := range t.spansOf(pdb, "DisruptionAllowed", "False") {
-				if len(evicted) > 0 && span.from.Before(ep.To) && ep.From.Before(span.to) {
-					ep.said = addCause(ep.said, span.cause(pdb))
-					ep.claims = append(ep.claims, span.claims...)
-				}
-			}
-		}
 		ep.Title = title
 		ep.covers = func(e *entry) bool {
-			return e.thing == node || e.Kind == "Pod" && slices.Contains(evicted, e.Name)
+			return e.thing == node || e.Kind == "Pod" && slices.Contains(evicted, e.Name) || e.event == nil && slices.Contains(budgets, e.thing)
 		}
 		t.add(ep)
 	}

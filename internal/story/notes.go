@@ -29,11 +29,12 @@ type notes struct {
 type noted struct {
 	entry *entry
 	text  string
+	other bool // it belongs to an episode of its own
 }
 
 // add adds how a thing was changed shortly before a time, and from then until another. An
 // explanation follows the name of the thing.
-func (n *notes) add(th *thing, from, to time.Time, explanation string) {
+func (n *notes) add(of string, th *thing, from, to time.Time, explanation string) {
 	all := make([]*entry, 0, len(th.states)+1)
 	for _, s := range th.states {
 		all = append(all, claim(s)...)
@@ -41,32 +42,33 @@ func (n *notes) add(th *thing, from, to time.Time, explanation string) {
 	if th.last != nil {
 		all = append(all, th.last)
 	}
-	if explanation = " " + explanation; explanation != " " {
-		explanation = ", " + explanation[1:] + ", "
-	}
-	of := th.kind + " " + th.key.Name()
 	for _, e := range all {
-		if e.onlyStatus || e.counters || !within(e.Time, from.Add(-maxConfig), to) {
-			continue
+		if !e.onlyStatus && !e.counters && within(e.Time, from.Add(-maxConfig), to) {
+			n.addOne(of, e, from, explanation, false)
 		}
-		verb := "was changed"
-		texts := []string{brief(strings.Join(e.What, ", "))}
-		switch e.Type {
-		case api.Added:
-			verb, texts = "was created", nil
-		case api.Deleted:
-			verb, texts = "was deleted", nil
-		}
-		details := e.with(texts...)
-		if details != "" {
-			details = " (" + details + ")"
-		}
-		if e.Time.After(from) {
-			n.during = append(n.during, noted{e, fmt.Sprintf("%s later %s %s%s", took(from, e.Time), of, verb, details)})
-			continue
-		}
-		n.before = append(n.before, noted{e, after(e.Time, from) + of + explanation + verb + details})
 	}
+}
+
+// addOne adds a change, and says how long before or after a time it was.
+func (n *notes) addOne(of string, e *entry, from time.Time, explanation string, other bool) {
+	verb, texts := "was changed", []string{brief(strings.Join(e.What, ", "))}
+	switch e.Type {
+	case api.Added:
+		verb, texts = "was created", nil
+	case api.Deleted:
+		verb, texts = "was deleted", nil
+	}
+	if details := e.with(texts...); details != "" {
+		verb += " (" + details + ")"
+	}
+	if e.Time.After(from) {
+		n.during = append(n.during, noted{e, fmt.Sprintf("%s later %s %s", took(from, e.Time), of, verb), other})
+		return
+	}
+	if explanation != "" {
+		of += ", " + explanation + ","
+	}
+	n.before = append(n.before, noted{e, after(e.Time, from) + of + " " + verb, other})
 }
 
 // after says how long after a time another is.
@@ -90,20 +92,19 @@ func (n *notes) tell(ep *episode) {
 		before = before[len(before)-maxNotes:] // the newest
 	}
 	var texts []string
+	from := ep.From
 	for _, one := range slices.Backward(before) {
 		texts = append(texts, one.text)
-		if ep.From.Sub(one.entry.Time) <= maxTogether {
+		if from.Sub(one.entry.Time) <= maxTogether && !one.other {
 			ep.claims = append(ep.claims, one.entry)
-		}
-	}
-	for _, e := range ep.claims {
-		if e.Time.Before(ep.From) && slices.ContainsFunc(before, func(one noted) bool { return one.entry == e }) {
-			ep.From = e.Time
+			ep.From = one.entry.Time
 		}
 	}
 	ep.before = strings.Join(texts, " and ")
 	for i, one := range during {
-		ep.claims = append(ep.claims, one.entry)
+		if !one.other {
+			ep.claims = append(ep.claims, one.entry)
+		}
 		switch {
 		case i < maxNotes:
 			ep.Title += "; " + one.text
@@ -120,7 +121,7 @@ func (t *teller) changes(g *group) (n notes) {
 			return f.pod.key.Namespace() == th.key.Namespace() && slices.Contains(Uses(f.pod.final().asPod()), Used{th.kind, th.key.Name()})
 		})
 		if uses {
-			n.add(th, g.from, g.to, "which the failed Pods use")
+			n.add(t.called(th), th, g.from, g.to, "which the failed Pods use")
 		}
 	}
 	return n
@@ -129,9 +130,41 @@ func (t *teller) changes(g *group) (n notes) {
 // quotaChanges notes changes of the ResourceQuotas that a message names.
 func (t *teller) quotaChanges(message string, from, to time.Time) (n notes) {
 	for _, th := range t.ofKind("ResourceQuota") {
-		if strings.Contains(message, "exceeded quota: "+th.key.Name()+",") {
-			n.add(th, from, to, "")
+		if !strings.Contains(message, "exceeded quota: "+th.key.Name()+",") {
+			continue
+		}
+		n.add(t.called(th), th, from, to, "")
+		for _, user := range t.ofKind("Deployment", "StatefulSet") {
+			for _, s := range t.steps(user) {
+				if s.to > s.from && s.state.entry != nil && user.key.Namespace() == th.key.Namespace() && within(s.state.at, from.Add(-maxConfig), from) && grew(th, s.state.at) {
+					n.addOne(t.called(user), s.state.entry, from, "", true)
+				}
+			}
 		}
 	}
 	return n
+}
+
+// grew reports whether the use of a ResourceQuota grew soon after a time.
+func grew(quota *thing, at time.Time) bool {
+	before, after := quota.at(at), quota.at(at.Add(maxTogether))
+	if before == nil || after == nil {
+		return false
+	}
+	for name, used := range after.look().Status.Used {
+		if was, ok := before.look().Status.Used[name]; ok && used.Cmp(was) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// called names a thing: with its namespace, if that is not the one of the story.
+func (t *teller) called(th *thing) string { return t.calledName(th.named()) }
+
+func (t *teller) calledName(n name) string {
+	if own := t.Key.Namespace(); n.namespace != "" && own != "" && n.namespace != own {
+		return n.kind + " " + n.namespace + "/" + n.name
+	}
+	return n.String()
 }

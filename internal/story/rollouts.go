@@ -243,6 +243,7 @@ func (t *teller) tellRollout(r, before *rollout) {
 		ep.Title = title + verb + stuck
 		n := t.quotaChanges(strings.Join(reasons, " "), r.from, end)
 		n.tell(ep)
+		ep.covers = func(e *entry) bool { return e.Kind == "ResourceQuota" && e.counters }
 		if title = ep.Title; !r.done.IsZero() {
 			ep.To = r.done
 			title += "; complete after " + took(r.from, r.done)

@@ -198,7 +198,7 @@ func (t *teller) tellScaling(th *thing, steps []step) {
 	} else {
 		var n notes
 		for _, hpa := range of {
-			n.add(hpa, first.state.at, last.state.at, "")
+			n.add(t.called(hpa), hpa, first.state.at, last.state.at, "")
 		}
 		n.tell(ep)
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/watchkeeper/watchkeeper/informer/kube"
@@ -57,6 +58,8 @@ type light struct {
 		Unschedulable bool            `json:"unschedulable"`
 		Taints        []corev1.Taint  `json:"taints"`
 
+		Selector *metav1.LabelSelector `json:"selector"`
+
 		ScaleTargetRef struct {
 			Kind string `json:"kind"`
 			Name string `json:"name"`
@@ -73,6 +76,11 @@ type light struct {
 		NumberAvailable        int64       `json:"numberAvailable"`
 		NumberReady            int64       `json:"numberReady"`
 		Conditions             []condition `json:"conditions"`
+
+		Used map[string]resource.Quantity `json:"used"` // of a ResourceQuota
+
+		CurrentHealthy int64 `json:"currentHealthy"` // of a PodDisruptionBudget
+		DesiredHealthy int64 `json:"desiredHealthy"`
 	} `json:"status"`
 }
 
