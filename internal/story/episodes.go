@@ -166,7 +166,7 @@ func (t *teller) others() (all []*episode) {
 // there are few, and what there is most reason to read.
 func otherTitle(ep *episode) string {
 	var said, kinds []string
-	counts := map[string]int{}
+	counts, names := map[string]int{}, map[string]string{}
 	events := 0
 	for i := range ep.Entries {
 		e := &ep.Entries[i]
@@ -177,12 +177,21 @@ func otherTitle(ep *episode) string {
 		}
 		kinds = appendOnce(kinds, e.Kind)
 		counts[e.Kind]++
+		if first, ok := names[e.Kind]; !ok {
+			names[e.Kind] = e.Name
+		} else if first != e.Name {
+			names[e.Kind] = ""
+		}
 	}
 	if len(said) <= 2 {
 		return clip(strings.Join(said, "; "), 2*maxDetail)
 	}
 	for i, kind := range kinds {
-		kinds[i] = fmt.Sprintf("%s of %s", plural(counts[kind], "change"), plurals(kind))
+		of := plurals(kind)
+		if names[kind] != "" { // all of one object
+			of = kind + " " + names[kind]
+		}
+		kinds[i] = plural(counts[kind], "change") + " of " + of
 	}
 	if events > 0 {
 		kinds = append(kinds, plural(events, "Event"))

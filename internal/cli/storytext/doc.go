@@ -146,7 +146,7 @@ func (p *printer) main() *api.Episode {
 // headlines are what the episode of the first line is called below it.
 var headlines = map[string]string{
 	api.EpisodeRollout: "the rollout above", api.EpisodeScaling: "the scaling above", api.EpisodeFailure: "the failure above",
-	api.EpisodeDisruption: "the disruption above", api.EpisodeDeletion: "the deletion above", api.EpisodeJob: "the Job above",
+	api.EpisodeDisruption: "the disruption above", api.EpisodeDeletion: "the deletion above", api.EpisodeJob: "the Job above", api.EpisodeCreation: "the refused Pods above", api.EpisodeAutoscaler: "the autoscaler above", api.EpisodeNode: "the Node above",
 }
 
 // title describes an episode below the first line, which has all of the main one.

@@ -5,11 +5,65 @@ package story
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/watchkeeper/watchkeeper/internal/api"
 )
+
+// cordons tells of the times in which a Node was cordoned, and of the Pods that were evicted
+// from it meanwhile: a drain.
+func (t *teller) cordons(node *thing) {
+	for i, s := range node.states {
+		if !s.look().Spec.Unschedulable || i > 0 && node.states[i-1].look().Spec.Unschedulable {
+			continue
+		}
+		ep := &episode{rank: rankNode}
+		ep.Kind, ep.Severity, ep.From, ep.To, ep.Ongoing = api.EpisodeNode, api.EpisodeInfo, s.at, t.To, true
+		ep.claims = claim(s)
+		var end *state
+		for _, later := range node.states[i+1:] {
+			if end == nil && !later.look().Spec.Unschedulable {
+				end = later
+				ep.To, ep.Ongoing = later.at, false
+				ep.claims = append(ep.claims, claim(later)...)
+			}
+		}
+		var evicted []string
+		var pods []*thing
+		var hits []hit
+		for _, pod := range t.podsOn(node.key.Name(), ep.From, ep.To) {
+			if c, d := t.disruption(pod); d != nil && c.Reason == "EvictionByEvictionAPI" && within(d.at, ep.From, ep.To) {
+				evicted, pods = append(evicted, pod.key.Name()), append(pods, pod)
+				hits = append(hits, hit{pod, d, c})
+				ep.claims = append(ep.claims, claim(d)...)
+				ep.said = addCause(ep.said, disruptionCause(pod, c))
+				ep.workloads = append(ep.workloads, t.workload(pod))
+			}
+		}
+		title := fmt.Sprintf("Node %s cordoned%s", node.key.Name(), s.entry.by())
+		if len(evicted) > 0 {
+			ep.Severity = api.EpisodeWarning
+			title = fmt.Sprintf("Node %s drained: cordoned%s, %s evicted by the eviction API", node.key.Name(), s.entry.by(), t.counted(pods))
+		}
+		ep.Title = title
+		budgets := t.budgets(ep, hits)
+		if title = ep.Title; end != nil {
+			title += "; uncordoned" + end.entry.by() + " after " + took(ep.From, ep.To)
+		}
+		if s.initial {
+			title += "; it was when the story begins"
+		}
+		ep.Title = title
+		ep.covers = func(e *entry) bool {
+			return e.thing == node || e.Kind == "Pod" && slices.Contains(evicted, e.Name) || e.event == nil && slices.Contains(budgets, e.thing)
+		}
+		t.add(ep)
+	}
+}
 
 // budgets tells for how long PodDisruptionBudgets allowed no disruption of some Pods before the
 // last of these was evicted, and with which numbers. It returns the budgets that are about

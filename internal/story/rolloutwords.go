@@ -1,0 +1,119 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package story
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/watchkeeper/watchkeeper/internal/change"
+)
+
+// progress says how far a rollout is.
+func progress(s *state) string {
+	l := s.look()
+	if s.o.Kind == "DaemonSet" {
+		return fmt.Sprintf("%d of %d Pods updated, %d available", l.Status.UpdatedNumberScheduled, l.Status.DesiredNumberScheduled, l.Status.NumberAvailable)
+	}
+	want := int64(1)
+	if l.Spec.Replicas != nil {
+		want = *l.Spec.Replicas
+	}
+	return fmt.Sprintf("%d of %d Pods updated, %d ready", l.Status.UpdatedReplicas, want, l.Status.ReadyReplicas)
+}
+
+// describe names a rollout: what it changes, its revision, and by whom.
+func (t *teller) describe(r *rollout) string {
+	th := r.workload
+	what := "rollout of " + th.key.Name()
+	var details []string
+	switch {
+	case r.before == nil:
+		what = th.kind + " " + th.key.Name() + " created"
+		if images := imagesOf(nil, r.after); images != "" {
+			what += " with " + images
+		}
+	case r.entry == nil:
+		what += " to " + imagesOf(nil, r.after)
+		details = append(details, "in progress at "+stamp(t.From))
+	default:
+		if images := imagesOf(r.before, r.after); images != "" {
+			if old := imagesOf(r.after, r.before); !strings.Contains(images+old, ", ") && old != "" {
+				what += " from " + old
+			}
+			what += " to " + images
+		} else if restartedAt(r.before) != restartedAt(r.after) {
+			what = "restart of " + th.key.Name()
+		} else if r.entry != nil && len(r.entry.What) > 0 {
+			details = append(details, brief(strings.Join(shortened(r.entry.What), ", ")))
+		}
+	}
+	if r.revision != "" {
+		details = append(details, "revision "+r.revision)
+	}
+	if text := r.entry.with(details...); text != "" {
+		what += " (" + text + ")"
+	}
+	return what
+}
+
+// shortened leaves out long values: hashes say nothing to people.
+func shortened(phrases []string) (out []string) {
+	for _, phrase := range phrases {
+		if name, _, ok := strings.Cut(phrase, " "); ok && len(phrase) > 80 && strings.Contains(phrase, " → ") {
+			phrase = name + " changed"
+		}
+		phrase = strings.Replace(phrase, "template.metadata.annotations.", "annotation ", 1)
+		out = append(out, phrase)
+	}
+	return out
+}
+
+func restartedAt(template *corev1.PodTemplateSpec) string {
+	return template.Annotations["kubectl.kubernetes.io/restartedAt"]
+}
+
+// imagesOf returns the images that changed between two templates: only the tag if it is one.
+func imagesOf(before, after *corev1.PodTemplateSpec) string {
+	old := map[string]string{}
+	if before != nil {
+		for _, c := range slices.Concat(before.Spec.InitContainers, before.Spec.Containers) {
+			old[c.Name] = c.Image
+		}
+	}
+	var images []string
+	for _, c := range slices.Concat(after.Spec.Containers, after.Spec.InitContainers) {
+		if was, ok := old[c.Name]; was != c.Image {
+			image := c.Image
+			if ok {
+				image = change.ShortImage(was, c.Image)
+			}
+			images = appendOnce(images, image)
+		}
+	}
+	return list(images, 3, "image")
+}
+
+// rolloutAt names the rollout of a workload during which a failure ended, "" if there was none.
+func (t *teller) rolloutAt(wl name, at time.Time) string {
+	for _, th := range t.ofKind("Deployment", "StatefulSet", "DaemonSet") {
+		if th.named() != wl {
+			continue
+		}
+		for _, r := range slices.Backward(rolloutsOf(th, t)) {
+			end := r.to
+			if !r.done.IsZero() {
+				end = r.done.Add(maxTrail)
+			}
+			if r.entry != nil && r.before != nil && !at.Before(r.from) && !at.After(end) {
+				return "the " + t.describe(r)
+			}
+		}
+	}
+	return ""
+}
