@@ -1,0 +1,47 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package storytext
+
+import (
+	"bytes"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/watchkeeper/watchkeeper/internal/api"
+)
+
+// TestHeader: the header has the span that is recorded, and the zone once.
+func TestHeader(t *testing.T) {
+	noon := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
+	before := func(resource string, minutes int) api.UnobservedSpan {
+		return api.UnobservedSpan{Resource: resource, Reason: api.BeforeRecord, TimeSpan: api.TimeSpan{From: noon, To: noon.Add(time.Duration(minutes) * time.Minute)}}
+	}
+	zone := time.FixedZone("somewhere", 5*3600+1800)
+	for _, test := range []struct {
+		name       string
+		zone       *time.Location
+		unobserved []api.UnobservedSpan
+		want       string
+	}{
+		{"all is recorded", time.UTC, nil, "Pod web, 2026-01-02 12:00:00 to 13:00:00 UTC\n"},
+		{"from then on", time.UTC, []api.UnobservedSpan{before("pods", 20)}, "Pod web, 2026-01-02 12:20:00 to 13:00:00 UTC (nothing is recorded before)\n"},
+		{"some from then on", time.UTC, []api.UnobservedSpan{before("pods", 10), before("nodes", 20)}, "Pod web, 2026-01-02 12:00:00 to 13:00:00 UTC\nnothing is recorded before 2026-01-02 12:20:00Z\n"},
+		{"after an episode", time.UTC, []api.UnobservedSpan{before("nodes", 40)}, "Pod web, 2026-01-02 12:00:00 to 13:00:00 UTC\nnothing is recorded before 2026-01-02 12:40:00Z\n"},
+		{"another zone", zone, nil, "Pod web, 2026-01-02 17:30:00 to 18:30:00 UTC+05:30\n"},
+	} {
+		s := api.Story{Kind: "Pod", Name: "web", From: noon, To: noon.Add(time.Hour), Unobserved: test.unobserved, Episodes: []api.Episode{
+			{Severity: api.EpisodeFailed, From: noon.Add(30 * time.Minute), To: noon.Add(31 * time.Minute), Main: true, Title: "it failed"},
+		}}
+		var b bytes.Buffer
+		if err := Text(&b, s, Options{Zone: test.zone}); err != nil {
+			t.Fatal(err)
+		}
+		want := s.Episodes[0].From.In(test.zone).Format("15:04:05–") + s.Episodes[0].To.In(test.zone).Format("15:04:05") + " it failed\n\n" + test.want
+		if diff := cmp.Diff(want, b.String()); diff != "" {
+			t.Errorf("%s: %s", test.name, diff)
+		}
+	}
+}
