@@ -72,7 +72,7 @@ func New(o Options) *cobra.Command {
 	f := cmd.Flags()
 	f.SetNormalizeFunc(cliflag.WordSepNormalizeFunc)
 	f.StringVar(&c.at, "at", "", "read the past from a gateway: an age such as 10m, a time, or a resourceVersion")
-	f.Float64Var(&c.speed, "speed", 0, "with --at and --watch: replay the past at so many times its speed; 0 prints its changes at once")
+	f.Float64Var(&c.speed, "speed", 0, "with --at and --watch: replay the past at so many times its speed; 0 prints its changes at once, in a terminal it is 10")
 	f.BoolVar(&c.plain, "plain", false, "with --watch in a terminal: print a line for each change, for screen readers, instead of a table that changes")
 	f.BoolVar(&c.warningsAsErrors, "warnings-as-errors", false, "Treat warnings received from the server as errors and exit with a non-zero exit code")
 	c.flags.AddTo(f)
