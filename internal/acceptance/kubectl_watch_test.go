@@ -91,7 +91,7 @@ var watches = [][]string{
 	{"get", "pods", "-w", "-o", "wide", "--show-labels"},
 }
 
-// TestKubectlWatch: get -w prints the same at both sides.
+// TestKubectlWatch: get -w prints the same at both sides, and so does watchkeeper get -w.
 func TestKubectlWatch(t *testing.T) {
 	inStage(t, quiet)
 	watchSession(t, false)
@@ -121,6 +121,15 @@ func watchSession(t *testing.T, outlive bool) {
 			for _, words := range some {
 				args := strings.Split(strings.ReplaceAll(strings.Join(words, "\x00"), "NS", ns), "\x00")
 				all[at] = append(all[at], startBackground(t, at, kubectls(t)[name], ns, args...))
+				if outlive || name != ownKubectl {
+					continue
+				}
+				// "watchkeeper get -w" prints the same where it is not in a terminal.
+				if at == via {
+					all[at] = append(all[at], startBackground(t, at, []string{cluster.Program(), "get"}, ns, args[1:]...))
+				} else {
+					all[at] = append(all[at], all[at][len(all[at])-1])
+				}
 			}
 		}
 	}
