@@ -24,6 +24,7 @@ var layers = [][]string{
 	{"cmd/watchkeeper"},
 	{"internal/cli"},
 	{"internal/cli/storytext"},
+	{"internal/cli/termtext"},
 	{"internal/get"},
 	{"internal/completion", "internal/livetable"},
 	{"internal/livetable/feed", "internal/livetable/screen"},

@@ -16,6 +16,7 @@ import (
 
 	"github.com/watchkeeper/watchkeeper/informer/kube"
 	"github.com/watchkeeper/watchkeeper/internal/api"
+	"github.com/watchkeeper/watchkeeper/internal/cli/termtext"
 	"github.com/watchkeeper/watchkeeper/internal/completion"
 )
 
@@ -61,7 +62,7 @@ With --watch, list the changes as they are recorded, oldest first.`,
 	f.BoolVar(&o.spec, "spec", false, "leave out changes of status only")
 	f.BoolVarP(&o.watch, "watch", "w", false, "continue with new changes, oldest first; with -o json, one object per line")
 	o.output.addFlags(f)
-	o.client.complete(cmd, completion.Options{Objects: true, Moments: []string{"since", "until"}})
+	o.client.complete(cmd, completion.Options{Objects: true, Moments: []string{"since", "until"}, Formats: formats})
 	return cmd
 }
 
@@ -319,7 +320,7 @@ func (o *changesOptions) print(w io.Writer, c api.ObjectChange) error {
 	what := cmp.Or(strings.Join(c.Summary, "; "), strings.ToLower(c.Type))
 	what += o.doubt(c.Change)
 	_, err := fmt.Fprintf(w, "%s  %s  %s %s  %s%s\n", o.stamp(c.Time), o.paint(yellow, fmt.Sprintf("%-8s", c.ResourceVersion)),
-		o.paint(color, sign), o.paint(bold, c.Resource+" "+plain(name)), plain(what), o.paint(dim, plain(by(c.By))))
+		o.paint(color, sign), o.paint(bold, c.Resource+" "+termtext.Plain(name)), termtext.Plain(what), o.paint(dim, termtext.Plain(by(c.By))))
 	if err != nil || !o.patch {
 		return err
 	}

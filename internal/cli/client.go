@@ -62,14 +62,6 @@ func (c *client) add(f *pflag.FlagSet, namespace bool) {
 // complete adds the completion of the command's arguments and flags.
 func (c *client) complete(cmd *cobra.Command, o completion.Options) {
 	completion.Add(cmd, completion.Server{Flags: c.flags, Connect: c.flags.Gateway}, o)
-	for name, words := range map[string][]string{"output": {"text", "json", "yaml"}, "color": {"auto", "always", "never"}} {
-		if f := cmd.Flags().Lookup(name); f == nil || name == "output" && f.DefValue != words[0] { // the output of the others is a file
-			continue
-		}
-		if err := cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)); err != nil {
-			panic(err) // it was registered before
-		}
-	}
 }
 
 // prepare chooses the gateway.

@@ -45,6 +45,8 @@ func TestComplete(t *testing.T) {
 		"diagnose -n shop -o ":                          {"text", "json", "yaml"},
 		"diff pods --from 3":                            {"30m"},
 		"at 2026":                                       {moment},
+		"story pods/web-0 --since 2026":                 {moment},
+		"story pods/web-0 -o m":                         {"text", "json", "markdown"},
 		"at 10m g":                                      nil,
 		"record export --since 6":                       {"6h"},
 	} {

@@ -21,6 +21,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/watchkeeper/watchkeeper/internal/api"
+	"github.com/watchkeeper/watchkeeper/internal/cli/termtext"
 	"github.com/watchkeeper/watchkeeper/internal/completion"
 	"github.com/watchkeeper/watchkeeper/internal/gateway"
 	"github.com/watchkeeper/watchkeeper/internal/recording"
@@ -86,10 +87,8 @@ a warning, 4 if it is critical, and 1 after an error.`,
 	f.BoolVarP(&o.allNamespaces, "all-namespaces", "A", false, "look at all namespaces")
 	f.StringVar(&o.at, "at", "now", "the moment: an age such as 10m, or a time")
 	f.Var(&o.maxBytes, "max-bytes", "maximum size of an unpacked recording, such as 20Gi; 0 means no limit")
-	f.StringVarP(&o.format, "output", "o", "text", "output format: text, json or yaml")
-	o.zone.addFlags(f)
-	f.StringVar(&o.color, "color", "auto", "colours: auto, always or never; with NO_COLOR, auto means never")
-	o.complete(cmd, completion.Options{Moments: []string{"at"}})
+	o.addFormatFlags(f, "text, json or yaml")
+	o.complete(cmd, completion.Options{Moments: []string{"at"}, Formats: formats})
 	return cmd
 }
 
@@ -263,7 +262,7 @@ func (o *diagnoseOptions) print(w io.Writer, found api.Findings) error {
 		o.printFinding(&b, found.At, f)
 	}
 	for _, line := range notesOf(found) {
-		fmt.Fprintf(&b, "%s\n", o.paint(dim, plain(line)))
+		fmt.Fprintf(&b, "%s\n", o.paint(dim, termtext.Plain(line)))
 	}
 	_, err := w.Write(b.Bytes())
 	return err
@@ -276,16 +275,16 @@ func (o *diagnoseOptions) printFinding(w io.Writer, at time.Time, f api.Finding)
 			mark, color = s.mark, s.color
 		}
 	}
-	fmt.Fprintf(w, "%s %s  %s\n", o.paint(color, mark), o.paint(bold, plain(objectName(f.Kind, f.Namespace, f.Name))), o.paint(color, plain(f.Title)))
+	fmt.Fprintf(w, "%s %s  %s\n", o.paint(color, mark), o.paint(bold, termtext.Plain(objectName(f.Kind, f.Namespace, f.Name))), o.paint(color, termtext.Plain(f.Title)))
 	if line := o.since(at, f); line != "" {
 		fmt.Fprintf(w, "    %s\n", line)
 	}
 	for _, text := range f.Messages {
-		fmt.Fprintf(w, "    says: %s\n", plain(text))
+		fmt.Fprintf(w, "    says: %s\n", termtext.Plain(text))
 	}
 	for _, c := range f.Before {
-		fmt.Fprintf(w, "    %s %s  %s  %s%s\n", o.paint(dim, "just before:"), o.stamp(c.Time), plain(objectName(c.Kind, c.Namespace, c.Name)),
-			plain(strings.Join(c.Summary, "; ")), o.paint(dim, plain(by(c.By))))
+		fmt.Fprintf(w, "    %s %s  %s  %s%s\n", o.paint(dim, "just before:"), o.stamp(c.Time), termtext.Plain(objectName(c.Kind, c.Namespace, c.Name)),
+			termtext.Plain(strings.Join(c.Summary, "; ")), o.paint(dim, termtext.Plain(by(c.By))))
 	}
 }
 
@@ -305,7 +304,7 @@ func (o *diagnoseOptions) since(at time.Time, f api.Finding) string {
 	var names []string
 	for _, object := range f.Objects {
 		if object.Kind != f.Kind || object.Name != f.Name || object.Namespace != f.Namespace {
-			names = append(names, plain(object.Name))
+			names = append(names, termtext.Plain(object.Name))
 		}
 	}
 	if len(names) > maxNamed {

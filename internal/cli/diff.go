@@ -20,6 +20,7 @@ import (
 
 	"github.com/watchkeeper/watchkeeper/informer/kube"
 	"github.com/watchkeeper/watchkeeper/internal/api"
+	"github.com/watchkeeper/watchkeeper/internal/cli/termtext"
 	"github.com/watchkeeper/watchkeeper/internal/completion"
 )
 
@@ -69,7 +70,7 @@ The exit code is 0 without a difference, 1 with one, and 2 after an error.`,
 	f.StringVarP(&o.labels, "selector", "l", "", "label selector, as in kubectl get")
 	f.StringVar(&o.fields, "field-selector", "", "field selector, as in kubectl get")
 	o.output.addFlags(f)
-	o.client.complete(cmd, completion.Options{Objects: true, Moments: []string{"from", "to"}})
+	o.client.complete(cmd, completion.Options{Objects: true, Moments: []string{"from", "to"}, Formats: formats})
 	return cmd
 }
 
@@ -326,7 +327,7 @@ func (o *diffOptions) print(w io.Writer, n named, d api.Difference) error {
 	if d.Selection != "" {
 		what = d.Selection + " the selection: " + what
 	}
-	_, err := fmt.Fprintf(w, "%s %s  %s%s\n", o.paint(color, sign), o.paint(bold, n.resource.GroupResource()+" "+plain(name)), plain(what), o.paint(dim, plain(by(d.By))))
+	_, err := fmt.Fprintf(w, "%s %s  %s%s\n", o.paint(color, sign), o.paint(bold, n.resource.GroupResource()+" "+termtext.Plain(name)), termtext.Plain(what), o.paint(dim, termtext.Plain(by(d.By))))
 	if err != nil || !o.patch {
 		return err
 	}

@@ -15,6 +15,8 @@ import (
 
 	"github.com/watchkeeper/watchkeeper/informer/kube"
 	"github.com/watchkeeper/watchkeeper/internal/api"
+	"github.com/watchkeeper/watchkeeper/internal/change"
+	"github.com/watchkeeper/watchkeeper/internal/cli/termtext"
 )
 
 // failing returns whether a Pod fails at a moment, and why. It is nil for other objects, and
@@ -68,7 +70,7 @@ func (o *historyOptions) printFailing(w io.Writer, f *api.Failing, known time.Ti
 	case !known.IsZero():
 		is, lines[0] = "was", "at "+o.stamp(known)+": "+lines[0]
 	}
-	if why := because(f.Reason, f.Message); why != "" {
+	if why := change.Because(f.Reason, f.Message); why != "" {
 		lines = append(lines, why)
 	}
 	if d := f.Disruption; d != nil {
@@ -76,14 +78,14 @@ func (o *historyOptions) printFailing(w io.Writer, f *api.Failing, known time.Ti
 		if message == f.Message {
 			message = "" // the kubelet writes it to both
 		}
-		lines = append(lines, because("DisruptionTarget since "+o.stamp(d.Since), d.Reason, message))
+		lines = append(lines, change.Because("DisruptionTarget since "+o.stamp(d.Since), d.Reason, message))
 	}
 	for _, c := range f.Containers {
 		lines = append(lines, o.crash(c, is))
 	}
 	for i, line := range lines {
 		if i > 0 {
-			line = "  " + plain(line)
+			line = "  " + termtext.Plain(line)
 		}
 		if _, err := fmt.Fprintln(w, line); err != nil {
 			return err
@@ -101,7 +103,7 @@ func (o *historyOptions) headOf(f *api.Failing) string {
 	case f.FailedBefore:
 		line = "terminating; was " + o.paint(red, "failing since "+o.failingSince(f))
 	case u != nil:
-		return because(o.paint(red, "cannot be scheduled since "+o.stamp(u.Since)), plain(because(u.Message)))
+		return change.Because(o.paint(red, "cannot be scheduled since "+o.stamp(u.Since)), termtext.Plain(change.Because(u.Message)))
 	}
 	return line + restarts
 }
@@ -116,7 +118,7 @@ func (o *historyOptions) deleted(f *api.Failing, c *api.Change) string {
 		was = append(was, "phase Failed")
 	}
 	if u := f.Unschedulable; u != nil {
-		was = append(was, because("could not be scheduled since "+o.stamp(u.Since), u.Message))
+		was = append(was, change.Because("could not be scheduled since "+o.stamp(u.Since), u.Message))
 	}
 	if f.Failing || f.FailedBefore {
 		was = append(was, "failing since "+o.failingSince(f))
@@ -126,7 +128,7 @@ func (o *historyOptions) deleted(f *api.Failing, c *api.Change) string {
 	if !c.NotBefore.IsZero() {
 		when = "between " + o.stamp(c.NotBefore) + " and " + when
 	}
-	return "deleted " + when + " (" + plain(strings.Join(was, "; ")) + ")"
+	return "deleted " + when + " (" + termtext.Plain(strings.Join(was, "; ")) + ")"
 }
 
 func (o *historyOptions) failingSince(f *api.Failing) string {
@@ -148,16 +150,5 @@ func (o *historyOptions) crash(c api.FailingContainer, is string) string {
 			line += fmt.Sprintf(" (signal %d)", c.Signal)
 		}
 	}
-	return because(line, c.Reason, c.Message)
-}
-
-// because joins what is known of a reason, on one line.
-func because(parts ...string) string {
-	var known []string
-	for _, part := range parts {
-		if part = strings.Join(strings.Fields(part), " "); part != "" {
-			known = append(known, part)
-		}
-	}
-	return strings.Join(known, ": ")
+	return change.Because(line, c.Reason, c.Message)
 }

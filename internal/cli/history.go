@@ -18,6 +18,7 @@ import (
 
 	"github.com/watchkeeper/watchkeeper/internal/api"
 	"github.com/watchkeeper/watchkeeper/internal/change"
+	"github.com/watchkeeper/watchkeeper/internal/cli/termtext"
 	"github.com/watchkeeper/watchkeeper/internal/completion"
 )
 
@@ -52,7 +53,7 @@ moment --until; those of a deleted Pod, how it had ended.`,
 	f.StringVar(&o.until, "until", "", "show versions up to this moment; a second includes what is printed with it")
 	f.IntVar(&o.limit, "limit", 0, "maximum number of versions; 0 means all")
 	o.output.addFlags(f)
-	o.client.complete(cmd, completion.Options{Objects: true, Moments: []string{"since", "until"}})
+	o.client.complete(cmd, completion.Options{Objects: true, Moments: []string{"since", "until"}, Formats: formats})
 	return cmd
 }
 
@@ -240,7 +241,7 @@ func (o *historyOptions) print(w io.Writer, n named, c api.Change) error {
 		color = dim
 	}
 	what += o.doubt(c)
-	_, err := fmt.Fprintf(w, "%s  %s  %s%s\n", o.stamp(c.Time), o.paint(yellow, fmt.Sprintf("%-8s", c.ResourceVersion)), o.paint(color, plain(what)), o.paint(dim, plain(by(c.By))))
+	_, err := fmt.Fprintf(w, "%s  %s  %s%s\n", o.stamp(c.Time), o.paint(yellow, fmt.Sprintf("%-8s", c.ResourceVersion)), o.paint(color, termtext.Plain(what)), o.paint(dim, termtext.Plain(by(c.By))))
 	if err != nil || !o.patch || c.Type == api.Folded || c.Type == api.Initial {
 		return err
 	}

@@ -17,7 +17,6 @@ import (
 	"strings"
 	"syscall"
 	"time"
-	"unicode"
 
 	udiff "github.com/aymanbagabas/go-udiff"
 	"github.com/spf13/pflag"
@@ -27,6 +26,9 @@ import (
 	"github.com/watchkeeper/watchkeeper/informer/kube"
 	"github.com/watchkeeper/watchkeeper/internal/change"
 )
+
+// formats are those of most commands.
+var formats = []string{"text", "json", "yaml"}
 
 // An output holds the flags of a command's output.
 type output struct {
@@ -42,7 +44,13 @@ type output struct {
 func (o *output) addFlags(f *pflag.FlagSet) {
 	f.BoolVarP(&o.patch, "patch", "p", false, "show changes as YAML diffs")
 	f.BoolVar(&o.noise, "show-noise", false, "show noise: changes of managedFields, heartbeats, lease renewals, counters")
-	f.StringVarP(&o.format, "output", "o", "text", "output format: text, json or yaml")
+	o.addFormatFlags(f, "text, json or yaml")
+}
+
+// addFormatFlags adds the flags of a command that shows no changes; formats are those of its
+// output.
+func (o *output) addFormatFlags(f *pflag.FlagSet, formats string) {
+	f.StringVarP(&o.format, "output", "o", "text", "output format: "+formats)
 	o.zone.addFlags(f)
 	f.StringVar(&o.color, "color", "auto", "colours: auto, always or never; with NO_COLOR, auto means never")
 }
@@ -228,17 +236,6 @@ func indent(text string) string {
 		b.WriteString("    " + line)
 	}
 	return b.String()
-}
-
-// plain replaces control characters and line ends in foreign text, so that it
-// cannot control the terminal.
-func plain(text string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) {
-			return '\uFFFD'
-		}
-		return r
-	}, text)
 }
 
 // stampFormat is a form of times that every command accepts, wherever it runs.

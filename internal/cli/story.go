@@ -14,6 +14,7 @@ import (
 
 	"github.com/watchkeeper/watchkeeper/internal/api"
 	"github.com/watchkeeper/watchkeeper/internal/cli/storytext"
+	"github.com/watchkeeper/watchkeeper/internal/completion"
 )
 
 const storyAPI = "/watchkeeper/v1/story"
@@ -47,9 +48,8 @@ what the objects themselves say about the cause.`,
 	f.StringVar(&o.since, "since", "", "begin at this moment: an age such as 1h, a time, or a resourceVersion; the default is an hour before the end")
 	f.StringVar(&o.until, "until", "", "end at this moment; a second includes what is printed with it")
 	f.BoolVarP(&o.verbose, "verbose", "v", false, "list the changes of each episode")
-	f.StringVarP(&o.format, "output", "o", "text", "output format: text, json or markdown")
-	o.zone.addFlags(f)
-	f.StringVar(&o.color, "color", "auto", "colours: auto, always or never; with NO_COLOR, auto means never")
+	o.addFormatFlags(f, "text, json or markdown")
+	o.complete(cmd, completion.Options{Objects: true, Moments: []string{"since", "until"}, Formats: []string{"text", "json", "markdown"}})
 	return cmd
 }
 

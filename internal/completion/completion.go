@@ -36,6 +36,8 @@ type Options struct {
 	// Moments are flags with a moment. Argument is set if the first argument is one.
 	Moments  []string
 	Argument bool
+	// Formats are the words of --output; nil if it is something else.
+	Formats []string
 }
 
 // A function completes a word, after the arguments before it.
@@ -58,9 +60,13 @@ func Add(cmd *cobra.Command, server Server, o Options) {
 		"sort-by":       c.connected(c.sortKeys),
 		"label-columns": c.connected(c.labelKeys),
 		"selector":      c.connected(c.selectors),
+		"color":         cobra.FixedCompletions([]string{"auto", "always", "never"}, cobra.ShellCompDirectiveNoFileComp),
 	}
 	for _, name := range o.Moments {
 		flags[name] = c.connected(c.moments)
+	}
+	if o.Formats != nil {
+		flags["output"] = cobra.FixedCompletions(o.Formats, cobra.ShellCompDirectiveNoFileComp)
 	}
 	for name, f := range flags {
 		if cmd.Flags().Lookup(name) == nil {

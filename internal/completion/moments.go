@@ -13,9 +13,9 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/watchkeeper/watchkeeper/internal/api"
-	"github.com/watchkeeper/watchkeeper/internal/connect"
 )
 
 // maxMoments is how many of the latest changes are offered as moments.
@@ -56,20 +56,14 @@ func (c *completer) changes(ctx context.Context, args []string) []api.ObjectChan
 	if namespace, _, err := c.factory.ToRawKubeConfigLoader().Namespace(); err == nil {
 		query.Set("namespace", namespace)
 	}
-	if mapper, err := c.factory.ToRESTMapper(); err == nil && len(args) > 0 {
-		types, name, _ := strings.Cut(args[0], "/")
-		first, _, _ := strings.Cut(types, ",")
-		if len(args) > 1 {
-			name = args[1]
-		}
-		if name != "" {
-			query.Set("filter", name)
-		}
-		if mapping, err := connect.Mapping(mapper, first); err == nil {
-			query.Set("resource", mapping.Resource.GroupResource().String())
-			if mapping.Scope.Name() == "root" {
-				query.Del("namespace")
-			}
+	mapping, name := c.named(args)
+	if name != "" {
+		query.Set("filter", name)
+	}
+	if mapping != nil {
+		query.Set("resource", mapping.Resource.GroupResource().String())
+		if mapping.Scope.Name() == meta.RESTScopeNameRoot {
+			query.Del("namespace")
 		}
 	}
 	server, err := c.server.Connect(ctx)

@@ -20,19 +20,31 @@ import (
 // maxObjects is how many objects of a resource are read for their fields and labels.
 const maxObjects = 50
 
-// some returns a few of the objects that the arguments name, of their first resource.
-func (c *completer) some(ctx context.Context, cmd *cobra.Command, args []string) []unstructured.Unstructured {
+// named returns the first resource that the arguments name, nil if there is none, and the name
+// of an object, "" for none.
+func (c *completer) named(args []string) (mapping *meta.RESTMapping, name string) {
 	if len(args) == 0 {
-		return nil
+		return nil, ""
 	}
-	types, _, _ := strings.Cut(args[0], "/")
+	types, name, _ := strings.Cut(args[0], "/")
+	if len(args) > 1 {
+		name = args[1]
+	}
 	first, _, _ := strings.Cut(types, ",")
 	mapper, err := c.factory.ToRESTMapper()
 	if err != nil {
-		return nil
+		return nil, name
 	}
-	mapping, err := connect.Mapping(mapper, first)
-	if err != nil {
+	if mapping, err = connect.Mapping(mapper, first); err != nil {
+		return nil, name
+	}
+	return mapping, name
+}
+
+// some returns a few of the objects that the arguments name, of their first resource.
+func (c *completer) some(ctx context.Context, cmd *cobra.Command, args []string) []unstructured.Unstructured {
+	mapping, _ := c.named(args)
+	if mapping == nil {
 		return nil
 	}
 	client, err := c.factory.DynamicClient()

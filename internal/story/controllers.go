@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/watchkeeper/watchkeeper/internal/api"
+	"github.com/watchkeeper/watchkeeper/internal/change"
 )
 
 // creations tells times in which a controller could not create Pods: a quota or an admission
@@ -50,7 +51,7 @@ func (t *teller) tellCreation(th *thing, span conditionSpan, refused []*event) {
 	ep := &episode{rank: rankCreation}
 	ep.Kind, ep.Severity, ep.From, ep.To, ep.Ongoing = api.EpisodeCreation, api.EpisodeFailed, span.from, span.to, span.open
 	ep.claims = span.claims
-	message := unnamed(because(span.condition.Message))
+	message := unnamed(change.Because(span.condition.Message))
 	if span.condition.Type != "" {
 		ep.said = addCause(nil, span.cause(th))
 	}

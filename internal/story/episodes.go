@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/watchkeeper/watchkeeper/internal/api"
+	"github.com/watchkeeper/watchkeeper/internal/change"
 )
 
 // Ranks order the episodes that claim or cover the same entry: the first one gets it.
@@ -122,7 +123,7 @@ func (t *teller) assemble() []api.Episode {
 		if ep.Kind == api.EpisodeOther {
 			ep.Title = otherTitle(ep)
 		}
-		ep.Title = because(ep.Title) // one line
+		ep.Title = change.Because(ep.Title) // one line
 		out = append(out, ep.Episode)
 	}
 	if i := mainOf(out, own); i >= 0 {

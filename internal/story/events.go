@@ -14,6 +14,7 @@ import (
 
 	"github.com/watchkeeper/watchkeeper/informer/kube"
 	"github.com/watchkeeper/watchkeeper/internal/api"
+	"github.com/watchkeeper/watchkeeper/internal/change"
 )
 
 // maxPause is the pause after which an Event that occurs again gets another entry.
@@ -78,7 +79,7 @@ func (ev *event) times() int {
 // text returns the message on one line.
 func (ev *event) text() string {
 	message := strings.TrimPrefix(cmp.Or(ev.Message, ev.Note), "(combined from similar events): ")
-	return because(message)
+	return change.Because(message)
 }
 
 // reporter returns what has written the Event.
@@ -196,7 +197,7 @@ func (ev *event) add(other *event) {
 
 // what describes the Event.
 func (ev *event) what() []string {
-	text := because(ev.Reason, ev.messages[0])
+	text := change.Because(ev.Reason, ev.messages[0])
 	if ev.warns() {
 		text = "Warning " + text
 	}
@@ -224,5 +225,5 @@ func (t *teller) eventsAbout(th *thing, from, to time.Time) (all []*event) {
 // cause returns what an Event says.
 func (ev *event) cause() api.Cause {
 	ref := ev.about()
-	return api.Cause{Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name, Field: "Event", Text: because(ev.Reason, ev.text())}
+	return api.Cause{Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name, Field: "Event", Text: change.Because(ev.Reason, ev.text())}
 }

@@ -55,7 +55,7 @@ func (t *teller) faultOf(s *state, until time.Time) *fault {
 	}
 	if pod.Status.Phase == corev1.PodFailed && (pod.Status.Reason != "" || len(change.Containers(pod)) == 0) {
 		reason := cmp.Or(pod.Status.Reason, "Failed")
-		return &fault{class: podFailed, reason: reason, detail: because(pod.Status.Message), weight: 3, cause: cause("status.reason", because(reason, pod.Status.Message))}
+		return &fault{class: podFailed, reason: reason, detail: change.Because(pod.Status.Message), weight: 3, cause: cause("status.reason", change.Because(reason, pod.Status.Message))}
 	}
 	if pod.DeletionTimestamp != nil || pod.Status.Phase == corev1.PodSucceeded {
 		return nil
@@ -83,7 +83,7 @@ func (t *teller) faultOf(s *state, until time.Time) *fault {
 	}
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable {
-			return &fault{class: unschedulable, reason: c.Reason, detail: because(c.Message), weight: 1, cause: cause("status.conditions[PodScheduled]", because(c.Reason, c.Message))}
+			return &fault{class: unschedulable, reason: c.Reason, detail: change.Because(c.Message), weight: 1, cause: cause("status.conditions[PodScheduled]", change.Because(c.Reason, c.Message))}
 		}
 	}
 	return nil
@@ -128,11 +128,11 @@ func containerFault(c corev1.ContainerStatus, field string, cause func(field, te
 				f.detail += ", " + end.Reason
 			}
 		}
-		f.cause = cause(at, because(end.Reason, said, lastLine(end.Message)))
+		f.cause = cause(at, change.Because(end.Reason, said, lastLine(end.Message)))
 		return f
 	}
 	if w := c.State.Waiting; change.CannotStart(c) {
-		f := &fault{class: cannotStart, reason: w.Reason, detail: because(w.Message), weight: 4, cause: cause(field+".state.waiting", because(w.Reason, w.Message))}
+		f := &fault{class: cannotStart, reason: w.Reason, detail: change.Because(w.Message), weight: 4, cause: cause(field+".state.waiting", change.Because(w.Reason, w.Message))}
 		if w.Reason == "ImagePullBackOff" {
 			f.weight = 5
 		}
@@ -148,7 +148,7 @@ func containerFault(c corev1.ContainerStatus, field string, cause func(field, te
 func lastLine(message string) string {
 	lines := strings.Split(message, "\n")
 	for _, line := range slices.Backward(lines) {
-		if line = because(line); line != "" {
+		if line = change.Because(line); line != "" {
 			return line
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/watchkeeper/watchkeeper/internal/api"
+	"github.com/watchkeeper/watchkeeper/internal/change"
 )
 
 // A rollout is a change of a workload's Pod template, and what follows from it until the next
@@ -338,7 +339,7 @@ func (t *teller) stuck(r *rollout) (all []said, text string, reasons []string) {
 				return
 			}
 			all = addCause(all, api.Cause{Kind: th.kind, Namespace: th.key.Namespace(), Name: th.key.Name(), Field: "status.conditions[" + typ + "]", Text: c.says()})
-			reasons = appendOnce(reasons, brief(because(c.Reason, unnamed(c.Message))))
+			reasons = appendOnce(reasons, brief(change.Because(c.Reason, unnamed(c.Message))))
 		}
 	}
 	for _, s := range r.workload.states[r.begin:r.end] {

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/watchkeeper/watchkeeper/internal/change"
 )
 
 // maxMessage limits the bytes of a message, maxDetail those of a detail in a title.
@@ -15,17 +17,6 @@ const (
 	maxMessage = 300
 	maxDetail  = 200
 )
-
-// because joins what is known of a reason, on one line.
-func because(parts ...string) string {
-	var known []string
-	for _, part := range parts {
-		if part = strings.Join(strings.Fields(part), " "); part != "" {
-			known = append(known, part)
-		}
-	}
-	return strings.Join(known, ": ")
-}
 
 // clip returns the first n bytes of a text.
 func clip(s string, n int) string {
@@ -79,7 +70,7 @@ func concise(reason, message string) string {
 	if message != "" && repeated {
 		reason = ""
 	}
-	return brief(because(reason, message))
+	return brief(change.Because(reason, message))
 }
 
 var camel = regexp.MustCompile(`[A-Z]+[a-z]*`)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/watchkeeper/watchkeeper/informer/kube"
 	"github.com/watchkeeper/watchkeeper/informer/scan"
+	"github.com/watchkeeper/watchkeeper/internal/change"
 )
 
 // A thing is one object, from its creation or the begin of the span to its deletion. Another
@@ -93,7 +94,7 @@ type condition struct {
 }
 
 // says returns why a condition has its status.
-func (c condition) says() string { return because(c.Reason, c.Message) }
+func (c condition) says() string { return change.Because(c.Reason, c.Message) }
 
 // brief returns why a condition has its status, for a title.
 func (c condition) brief() string { return concise(c.Reason, c.Message) }

@@ -169,12 +169,14 @@ func looksLikeAge(cell string) bool {
 	if len(cell) < 4 || cell[0] != '"' || cell[1] < '0' || cell[1] > '9' {
 		return false
 	}
-	if strings.HasSuffix(cell, ` ago)"`) {
-		return true
-	}
-	units := 0
-	for i, digits := 1, 0; i < len(cell)-1; i++ {
-		switch c := cell[i]; {
+	return strings.HasSuffix(cell, ` ago)"`) || IsAge(cell[1:len(cell)-1])
+}
+
+// IsAge reports whether a text is an age as the API server prints it, such as 5m or 3d4h.
+func IsAge(text string) bool {
+	units, digits := 0, 0
+	for i := range len(text) {
+		switch c := text[i]; {
 		case '0' <= c && c <= '9':
 			digits++
 		case digits > 0 && strings.IndexByte("smhdy", c) >= 0:
@@ -183,11 +185,8 @@ func looksLikeAge(cell string) bool {
 		default:
 			return false
 		}
-		if i == len(cell)-2 && digits > 0 {
-			return false
-		}
 	}
-	return units > 0 && units <= 2
+	return digits == 0 && units > 0 && units <= 2
 }
 
 // jobDuration returns how long a Job has been running, or was.

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode"
 
 	"github.com/watchkeeper/watchkeeper/internal/api"
 )
@@ -256,15 +255,4 @@ func (p *printer) notes() (lines []string) {
 		lines = append(lines, fmt.Sprintf("%s from %s to %s: %s", says[s.reason], s.from, s.to, strings.Join(resources[s], ", ")))
 	}
 	return lines
-}
-
-// plain replaces control characters and line ends in foreign text, so that it cannot control
-// the terminal.
-func plain(text string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) {
-			return '\uFFFD'
-		}
-		return r
-	}, text)
 }

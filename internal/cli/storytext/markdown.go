@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/watchkeeper/watchkeeper/internal/api"
+	"github.com/watchkeeper/watchkeeper/internal/cli/termtext"
 )
 
 // Markdown prints a story as an incident report.
@@ -27,7 +28,7 @@ func Markdown(w io.Writer, s api.Story, o Options) error {
 		fmt.Fprint(&b, "\n## What the objects say\n\n| Object | Field | Says |\n|---|---|---|\n")
 		for _, c := range main.Causes {
 			object, field, text := p.cause(c)
-			fmt.Fprintf(&b, "| %s | `%s` | %s |\n", escape(object), strings.ReplaceAll(plain(field), "`", ""), escape(text))
+			fmt.Fprintf(&b, "| %s | `%s` | %s |\n", escape(object), strings.ReplaceAll(termtext.Plain(field), "`", ""), escape(text))
 		}
 	}
 	if len(p.Episodes) > 1 {
@@ -58,4 +59,4 @@ func Markdown(w io.Writer, s api.Story, o Options) error {
 var escapes = strings.NewReplacer(`\`, `\\`, "|", `\|`, "`", "\\`", "*", `\*`, "_", `\_`, "<", "&lt;", "[", `\[`, "]", `\]`, "~", `\~`)
 
 // escape keeps foreign text from being read as Markdown.
-func escape(text string) string { return escapes.Replace(plain(text)) }
+func escape(text string) string { return escapes.Replace(termtext.Plain(text)) }

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/watchkeeper/watchkeeper/internal/api"
+	"github.com/watchkeeper/watchkeeper/internal/cli/termtext"
 )
 
 // colors show the severity of an episode; a word says it, too.
@@ -21,11 +22,11 @@ func Text(w io.Writer, s api.Story, o Options) error {
 	p := newPrinter(s, o)
 	var b bytes.Buffer
 	if main := p.main(); main != nil {
-		fmt.Fprintf(&b, "%s\n", p.paint(bold, p.span(*main)+" "+plain(main.Title)))
+		fmt.Fprintf(&b, "%s\n", p.paint(bold, p.span(*main)+" "+termtext.Plain(main.Title)))
 		p.causes(&b, main.Causes)
 		fmt.Fprintln(&b)
 	}
-	fmt.Fprintf(&b, "%s, %s", plain(p.subject()), p.covered())
+	fmt.Fprintf(&b, "%s, %s", termtext.Plain(p.subject()), p.covered())
 	switch n := len(p.Episodes); {
 	case n == 0:
 		fmt.Fprint(&b, ": nothing has changed in that time\n")
@@ -47,7 +48,7 @@ func Text(w io.Writer, s api.Story, o Options) error {
 		}
 	}
 	for _, line := range p.notes() {
-		fmt.Fprintf(&b, "%s\n", p.paint(dim, plain(line)))
+		fmt.Fprintf(&b, "%s\n", p.paint(dim, termtext.Plain(line)))
 	}
 	_, err := w.Write(b.Bytes())
 	return err
@@ -56,7 +57,7 @@ func Text(w io.Writer, s api.Story, o Options) error {
 // episode prints the line of an episode, and its causes.
 func (p *printer) episode(w io.Writer, e api.Episode) {
 	color := colors[e.Severity]
-	fmt.Fprintf(w, "%s %s %s\n", p.paint(color, fmt.Sprintf("%-7s", severity(e))), p.paint(dim, p.span(e)), p.paint(color, plain(p.title(e))))
+	fmt.Fprintf(w, "%s %s %s\n", p.paint(color, fmt.Sprintf("%-7s", severity(e))), p.paint(dim, p.span(e)), p.paint(color, termtext.Plain(p.title(e))))
 	if !e.Main && e.Severity != api.EpisodeInfo {
 		p.causes(w, e.Causes)
 	}
@@ -65,7 +66,7 @@ func (p *printer) episode(w io.Writer, e api.Episode) {
 func (p *printer) causes(w io.Writer, causes []api.Cause) {
 	for _, c := range causes {
 		object, field, text := p.cause(c)
-		fmt.Fprintf(w, "    %s\n", plain(fmt.Sprintf("%s, %s: %s", object, field, text)))
+		fmt.Fprintf(w, "    %s\n", termtext.Plain(fmt.Sprintf("%s, %s: %s", object, field, text)))
 	}
 }
 
@@ -76,5 +77,5 @@ func (p *printer) entry(w io.Writer, e api.StoryEntry) {
 		by = "  by " + strings.Join(e.By, ", ")
 	}
 	fmt.Fprintf(w, "    %s  %s  %s  %s%s\n", p.clock(e.Time), p.paint(yellow, fmt.Sprintf("%-8s", e.ResourceVersion)),
-		plain(p.object(e.Kind, e.Namespace, e.Name)), plain(p.what(e)), p.paint(dim, plain(by)))
+		termtext.Plain(p.object(e.Kind, e.Namespace, e.Name)), termtext.Plain(p.what(e)), p.paint(dim, termtext.Plain(by)))
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/watchkeeper/watchkeeper/informer/kube"
 	"github.com/watchkeeper/watchkeeper/informer/scan"
 	"github.com/watchkeeper/watchkeeper/internal/livetable/table"
+	"github.com/watchkeeper/watchkeeper/internal/wire"
 )
 
 // An anchor finds the time that a cell with an age is counted from, so that the table can
@@ -67,7 +68,7 @@ func since(paths ...string) anchor {
 		split = append(split, strings.Split(p, "."))
 	}
 	return func(o *scan.Object, printed table.Cell, _ time.Time) table.Cell {
-		if !looksLikeAge(printed.Text) && printed.Text != "<unknown>" {
+		if !wire.IsAge(printed.Text) && printed.Text != "<unknown>" {
 			return printed // an unset time, or the time itself
 		}
 		for _, p := range split {
@@ -105,23 +106,6 @@ func explains(since int64, age string, now time.Time) bool {
 		}
 	}
 	return false
-}
-
-// looksLikeAge reports whether a text is like "5m", "3d4h" or "0s".
-func looksLikeAge(s string) bool {
-	units, digits := 0, 0
-	for i := range len(s) {
-		switch c := s[i]; {
-		case '0' <= c && c <= '9':
-			digits++
-		case digits > 0 && strings.IndexByte("smhdy", c) >= 0:
-			digits = 0
-			units++
-		default:
-			return false
-		}
-	}
-	return digits == 0 && units > 0 && units <= 2
 }
 
 // jobDuration counts while a Job runs.

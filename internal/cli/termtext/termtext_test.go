@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package cli
+package termtext
 
 import "testing"
 
@@ -14,7 +14,7 @@ func TestPlain(t *testing.T) {
 		"a\u009b2Jb\u202eevil":     "a\uFFFD2Jb\uFFFDevil",
 		"\x1b]52;c;ZXZpbA==\x07ok": "\uFFFD]52;c;ZXZpbA==\uFFFDok",
 	} {
-		if got := plain(text); got != want {
+		if got := Plain(text); got != want {
 			t.Errorf("%q: got %q, want %q", text, got, want)
 		}
 	}
