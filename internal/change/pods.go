@@ -179,7 +179,7 @@ var negative = map[string]bool{
 	"NamespaceDeletionDiscoveryFailure": true, "NamespaceDeletionGroupVersionParsingFailure": true,
 }
 
-// isBad reports whether the status of a condition is bad news, whose message is told.
+// isBad reports whether the status of a condition is bad news, whose message is shown.
 func isBad(condition, status string) bool {
 	return status == "Unknown" || status == "True" && negative[condition] || status == "False" && !negative[condition]
 }

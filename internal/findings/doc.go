@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package findings tells what fails in a cluster at one moment, from the objects of that
+// Package findings describes what fails in a cluster at one moment, from the objects of that
 // moment alone.
 //
 // A [State] is filled with objects, and [State.Find] applies the rules to it. Each rule is a

@@ -56,7 +56,7 @@ type finder struct {
 	found     []*findings.Finding
 }
 
-// findings tells what fails at a moment.
+// findings describes what fails at a moment.
 func (c *call) findings() (any, error) {
 	when, err := c.when("at", "now")
 	if err != nil {

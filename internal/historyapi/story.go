@@ -42,7 +42,7 @@ var (
 	maxEvents = 10_000
 )
 
-// story tells what happened to an object and what it owns, is owned by, runs on and mounts.
+// story describes what happened to an object and what it owns, is owned by, runs on and mounts.
 func (c *call) story() (any, error) {
 	t, _, err := c.target()
 	if err != nil {
@@ -267,8 +267,8 @@ func versionOf(e history.Event, gaps []history.Gap) story.Version {
 	return v
 }
 
-// told are the resources that stories are also about, if they are recorded.
-var told = []string{
+// storyResources are the resources that stories are also about, if they are recorded.
+var storyResources = []string{
 	"configmaps", "daemonsets.apps", "deployments.apps", "events", "horizontalpodautoscalers.autoscaling", "jobs.batch", "nodes",
 	"persistentvolumeclaims", "poddisruptionbudgets.policy", "pods", "replicasets.apps", "resourcequotas", "secrets", "statefulsets.apps",
 }
@@ -277,7 +277,7 @@ var told = []string{
 // about.
 func (w *storyWriter) notRecorded() (out []string) {
 	recorded := w.store.Resources()
-	for _, name := range told {
+	for _, name := range storyResources {
 		if !slices.ContainsFunc(recorded, func(r kube.Resource) bool { return r.GroupResource() == name }) {
 			out = append(out, name)
 		}

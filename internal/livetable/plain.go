@@ -16,7 +16,7 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/livetable/table"
 )
 
-// A plainWriter tells in lines what happens.
+// A plainWriter prints in lines what happens.
 type plainWriter struct {
 	Options
 	out     *bufio.Writer
@@ -155,7 +155,7 @@ func (w *plainWriter) event(s *stream, e feed.Event, now time.Time) {
 	}
 }
 
-// cells tells what the cells are, or how they differ from those before.
+// cells says what the cells are, or how they differ from those before.
 func (w *plainWriter) cells(s *stream, cells, before []table.Cell, now time.Time) string {
 	var parts []string
 	for i, c := range s.table().Columns() {
@@ -189,7 +189,7 @@ func (w *plainWriter) line(now time.Time, text string) {
 	fmt.Fprintf(w.out, "%s %s\n", now.Format(time.TimeOnly), text)
 }
 
-// state tells that a table has become stale, or is up to date again.
+// state says that a table has become stale, or is up to date again.
 func (w *plainWriter) state(s *stream, old, state feed.State, now time.Time) {
 	switch {
 	case state.Phase == feed.Stale && old.Phase != feed.Stale:

@@ -17,22 +17,22 @@ import (
 // configKinds are the kinds of objects that configure others, or limit them.
 var configKinds = []string{"ConfigMap", "Secret", "ResourceQuota", "LimitRange", "PodDisruptionBudget", "PriorityClass", "HorizontalPodAutoscaler"}
 
-// config tells changes of configuration: which keys, never their values.
+// config describes changes of configuration: which keys, never their values.
 func (t *teller) config() {
-	told := map[*entry]bool{} // with what it is about
+	described := map[*entry]bool{} // with what it is about
 	for _, ep := range t.episodes {
 		for _, e := range ep.claims {
-			told[e] = true
+			described[e] = true
 		}
 	}
 	for _, th := range t.ofKind(configKinds...) {
 		var entries []*entry
 		for _, s := range th.states {
-			if s.entry != nil && !s.entry.onlyStatus && !told[s.entry] {
+			if s.entry != nil && !s.entry.onlyStatus && !described[s.entry] {
 				entries = append(entries, s.entry)
 			}
 		}
-		if th.last != nil && !told[th.last] {
+		if th.last != nil && !described[th.last] {
 			entries = append(entries, th.last)
 		}
 		for len(entries) > 0 {

@@ -12,7 +12,7 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/change"
 )
 
-// creations tells times in which a controller could not create Pods: a quota or an admission
+// creations describes times in which a controller could not create Pods: a quota or an admission
 // controller refused them.
 func (t *teller) creations() {
 	for _, th := range t.things {
@@ -45,7 +45,7 @@ func (t *teller) tellCreation(th *thing, span conditionSpan, refused []*event) {
 	for _, ep := range t.episodes {
 		if ep.rank == rankRollout && ep.Severity == api.EpisodeFailed && slices.Contains(ep.workloads, wl) && within(span.from, ep.From, ep.To) {
 			ep.claims = append(ep.claims, span.claims...)
-			return // told there
+			return // described there
 		}
 	}
 	ep := &episode{rank: rankCreation}
@@ -78,7 +78,7 @@ func (t *teller) tellCreation(th *thing, span conditionSpan, refused []*event) {
 	t.add(ep)
 }
 
-// jobs tells of Jobs that failed or completed.
+// jobs describes Jobs that failed or completed.
 func (t *teller) jobs() {
 	for _, job := range t.ofKind("Job") {
 		from, created := job.begin()

@@ -15,7 +15,7 @@ import (
 // maxFinalizing is how long finalizers may take before a deletion counts as blocked.
 const maxFinalizing = 30 * time.Second
 
-// deletions tells of objects whose deletion was requested, and what it waits for.
+// deletions describes objects whose deletion was requested, and what it waits for.
 func (t *teller) deletions() {
 	for _, th := range t.things {
 		if i := slices.IndexFunc(th.states, (*state).terminating); i >= 0 && (th.kind != "Pod" || len(th.states[i].look().Metadata.Finalizers) > 0) {
@@ -44,7 +44,7 @@ func (t *teller) tellDeleted(th *thing, from time.Time, claims []*entry) *episod
 	return t.add(ep)
 }
 
-// tellFinalizers tells of a deletion that waits for finalizers. i is the first state that is
+// tellFinalizers describes a deletion that waits for finalizers. i is the first state that is
 // terminating.
 func (t *teller) tellFinalizers(th *thing, i int) {
 	first, final := th.states[i], th.final()
@@ -122,7 +122,7 @@ func (t *teller) tellFinalizers(th *thing, i int) {
 	}
 }
 
-// tellTerminating tells of a Pod that terminates longer than its grace period.
+// tellTerminating describes a Pod that terminates longer than its grace period.
 func (t *teller) tellTerminating(pod *thing, i int) {
 	s := pod.states[i]
 	due := s.look().Metadata.DeletionTimestamp.Time // has the grace period in it

@@ -28,19 +28,19 @@ type hit struct {
 	condition condition
 }
 
-// disruptions tells of Pods that were preempted or evicted, unless a Node's episode does.
+// disruptions describes Pods that were preempted or evicted, unless a Node's episode does.
 func (t *teller) disruptions() {
-	told := map[*entry]bool{}
+	described := map[*entry]bool{}
 	for _, ep := range t.episodes {
 		for _, e := range ep.claims {
-			told[e] = ep.rank == rankNode || told[e]
+			described[e] = ep.rank == rankNode || described[e]
 		}
 	}
 	groups := map[string][]hit{}
 	var keys []string
 	for _, pod := range t.ofKind("Pod") {
 		c, s := t.disruption(pod)
-		if s == nil || s.initial || s.entry == nil || told[s.entry] {
+		if s == nil || s.initial || s.entry == nil || described[s.entry] {
 			continue
 		}
 		key := c.Reason + "\x00" + t.workload(pod).String()
@@ -186,8 +186,8 @@ func (t *teller) priorities(ep *episode, pods []*thing) string {
 func (t *teller) replacements(ep *episode, wl name) string {
 	var found []*failure
 	for _, f := range t.failures {
-		if begin, created := f.pod.begin(); !f.told && f.workload == wl && f.fault.class == unschedulable && created && within(begin, ep.From, ep.To.Add(maxTrail)) {
-			f.told = true
+		if begin, created := f.pod.begin(); !f.described && f.workload == wl && f.fault.class == unschedulable && created && within(begin, ep.From, ep.To.Add(maxTrail)) {
+			f.described = true
 			found = append(found, f)
 			ep.claims = append(ep.claims, f.claims...)
 		}

@@ -14,7 +14,7 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/api"
 )
 
-// cordons tells of the times in which a Node was cordoned, and of the Pods that were evicted
+// cordons describes the times in which a Node was cordoned, and the Pods that were evicted
 // from it meanwhile: a drain.
 func (t *teller) cordons(node *thing) {
 	for i, s := range node.states {
@@ -65,7 +65,7 @@ func (t *teller) cordons(node *thing) {
 	}
 }
 
-// budgets tells for how long PodDisruptionBudgets allowed no disruption of some Pods before the
+// budgets says for how long PodDisruptionBudgets allowed no disruption of some Pods before the
 // last of these was evicted, and with which numbers. It returns the budgets that are about
 // these Pods.
 func (t *teller) budgets(ep *episode, evicted []hit) (all []*thing) {

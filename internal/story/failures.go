@@ -17,17 +17,17 @@ import (
 
 // A failure is a time in which a Pod has faults of one class.
 type failure struct {
-	pod      *thing
-	workload name
-	fault    fault // the one that says most
-	from, to time.Time
-	ended    bool   // false if it lasts at the end of the span
-	known    bool   // from is when it began; otherwise it began before the span
-	end      string // how it ended
-	restarts int32  // of containers, meanwhile
-	claims   []*entry
-	said     []said // what Events say besides
-	told     bool   // with a rollout
+	pod       *thing
+	workload  name
+	fault     fault // the one that says most
+	from, to  time.Time
+	ended     bool   // false if it lasts at the end of the span
+	known     bool   // from is when it began; otherwise it began before the span
+	end       string // how it ended
+	restarts  int32  // of containers, meanwhile
+	claims    []*entry
+	said      []said // what Events say besides
+	described bool   // with a rollout
 }
 
 // failuresOfPods finds the failures of all Pods.
@@ -298,11 +298,11 @@ func addCause(all []said, c api.Cause) []said {
 	return all
 }
 
-// otherFailures tells the failures that are not told with a rollout.
+// otherFailures describes the failures that are not described with a rollout.
 func (t *teller) otherFailures() {
 	var rest []*failure
 	for _, f := range t.failures {
-		if !f.told {
+		if !f.described {
 			rest = append(rest, f)
 		}
 	}

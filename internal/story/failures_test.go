@@ -158,7 +158,7 @@ func TestNodeLost(t *testing.T) {
 	l.want("Pod/web-a-1", 180, "10-70 "+lost+"; over after 1m")
 }
 
-// TestDrain: the numbers of a PodDisruptionBudget are told until it allowed the last eviction,
+// TestDrain: the numbers of a PodDisruptionBudget are shown until it allowed the last eviction,
 // and of the budgets of evicted Pods only.
 func TestDrain(t *testing.T) {
 	l := newLog(t)

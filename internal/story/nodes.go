@@ -35,7 +35,7 @@ func (t *teller) nodeDown(node string, at time.Time) bool {
 	return false
 }
 
-// nodes tells times in which Nodes were not ready, under pressure, or cordoned.
+// nodes describes times in which Nodes were not ready, under pressure, or cordoned.
 func (t *teller) nodes() {
 	for _, node := range t.ofKind("Node") {
 		for _, span := range t.spansOf(node, "Ready", "False", "Unknown") {
@@ -56,7 +56,7 @@ func (t *teller) nodes() {
 	}
 }
 
-// tellNode tells of a Node that is not ready or under pressure, and of the Pods on it.
+// tellNode describes a Node that is not ready or under pressure, and the Pods on it.
 func (t *teller) tellNode(node *thing, span conditionSpan, state, severity string) {
 	ep := &episode{rank: rankNode}
 	ep.Kind, ep.Severity, ep.From, ep.To, ep.Ongoing = api.EpisodeNode, severity, span.from, span.to, span.open

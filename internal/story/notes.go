@@ -42,15 +42,15 @@ func (n *notes) add(of string, th *thing, from, to time.Time, explanation string
 	if th.last != nil {
 		all = append(all, th.last)
 	}
-	told := false
+	described := false
 	for _, e := range slices.Backward(all) {
 		before := !e.Time.After(from)
-		if e.onlyStatus || e.counters || !within(e.Time, from.Add(-maxConfig), to) || before && told && e.Type == api.Added {
+		if e.onlyStatus || e.counters || !within(e.Time, from.Add(-maxConfig), to) || before && described && e.Type == api.Added {
 			continue
 		}
 		n.addOne(of, e, from, explanation, false)
 		if before { // with the newest change, which comes first; that it was new says less
-			told, explanation = true, ""
+			described, explanation = true, ""
 		}
 	}
 }

@@ -32,12 +32,12 @@ type rollout struct {
 	ep       *episode
 }
 
-// maxSettle is how long after the end of a rollout its Pods' failures are told with it.
+// maxSettle is how long after the end of a rollout its Pods' failures are described with it.
 const maxSettle = 2 * time.Minute
 
 const revisionAnnotation = "deployment.kubernetes.io/revision"
 
-// rollouts tells the rollouts of all workloads.
+// rollouts describes the rollouts of all workloads.
 func (t *teller) rollouts() {
 	for _, th := range t.ofKind("Deployment", "StatefulSet", "DaemonSet") {
 		all := rolloutsOf(th, t)
@@ -168,7 +168,7 @@ func (t *teller) failuresOf(r *rollout) (all []*failure) {
 	slices.SortStableFunc(ordered, func(a, b *failure) int { return a.from.Compare(b.from) })
 	for _, f := range ordered {
 		c := f.pod.controller()
-		if f.told || c == nil || f.from.After(limit) || f.from.Before(r.from) || f.fault.weight < 2 {
+		if f.described || c == nil || f.from.After(limit) || f.from.Before(r.from) || f.fault.weight < 2 {
 			continue
 		}
 		at, created := f.pod.begin()
@@ -230,7 +230,7 @@ func (t *teller) tellRollout(r, before *rollout) {
 			ep.Ongoing = true
 		}
 		for _, f := range failures {
-			f.told = true
+			f.described = true
 			ep.claims = append(ep.claims, f.claims...)
 		}
 	case stuck != "":

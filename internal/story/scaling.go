@@ -28,7 +28,7 @@ const (
 	manyTurns  = 2
 )
 
-// scaling tells changes of the number of replicas. Those of a ReplicaSet that a Deployment
+// scaling describes changes of the number of replicas. Those of a ReplicaSet that a Deployment
 // controls are a part of its rollouts and scaling.
 func (t *teller) scaling() {
 	for _, th := range t.things {
@@ -218,7 +218,7 @@ func path(steps []step) string {
 	return text
 }
 
-// autoscalers tells times in which an autoscaler could not decide, or was limited.
+// autoscalers describes times in which an autoscaler could not decide, or was limited.
 func (t *teller) autoscalers() {
 	for _, hpa := range t.ofKind("HorizontalPodAutoscaler") {
 		for _, c := range []struct{ typ, bad string }{{"ScalingActive", "False"}, {"AbleToScale", "False"}} {

@@ -56,7 +56,7 @@ type teller struct {
 }
 
 // rules find episodes. Failures are found first; rollouts and disruptions tell some of them,
-// and then the others are told. Disruptions are those that no Node's episode tells.
+// and then the others are described. Disruptions are those that no Node's episode describes.
 var rules = []func(*teller){
 	(*teller).failuresOfPods,
 	(*teller).rollouts,
