@@ -22,6 +22,9 @@ type Cursor struct {
 
 	changed <-chan struct{} // of the view that Next loaded last
 	watcher *watcher        // nil if it watches everything
+
+	place int   // in waiting.cursors, from 1; 0 if it is not there
+	waker Waker // then
 }
 
 // A Batch is the result of one call of Next.
@@ -70,6 +73,8 @@ func (t *Timeline) WatchFrom(v *View, rv uint64, in Interest) (*Cursor, error) {
 func (c *Cursor) Close() {
 	if c.watcher != nil {
 		c.t.interests.remove(c.watcher)
+	} else {
+		c.t.waiting.remove(c)
 	}
 }
 

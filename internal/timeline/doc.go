@@ -54,8 +54,9 @@
 //
 // # Locks
 //
-// They are taken in the order Timeline.mu, interestIndex.mu, watcher.mu.
-// Timeline.cloneMu and listIndexes.mu are leaves.
+// They are taken in the order Timeline.mu, interestIndex.mu, watcher.mu, and
+// Timeline.mu, waiting.mu. A [Waker] is called with them held. Timeline.cloneMu and
+// listIndexes.mu are leaves.
 //
 // # Tests
 //

@@ -46,6 +46,7 @@ type Timeline struct {
 	held   atomic.Uint64 // events above this RV are held; 0 for none
 
 	interests interestIndex // of the selective watchers
+	waiting   waiting       // of the other ones
 	indexes   listIndexes   // by which Select finds objects
 
 	cloneMu sync.Mutex // guards Clone of published trees, which writes to them

@@ -6,6 +6,7 @@ package timeline
 import (
 	"slices"
 	"sync"
+	"sync/atomic"
 )
 
 // A watcher is the entry of a selective cursor in the index.
@@ -23,6 +24,8 @@ import (
 type watcher struct {
 	in   Interest
 	wake chan struct{} // of capacity 1; filled when Next may have more
+	// waker is woken then as well; nil for none.
+	waker atomic.Pointer[Waker]
 
 	// For the cursor's goroutine only:
 	logEnd  uint64   // events before it are read from the log
@@ -58,6 +61,9 @@ func (w *watcher) signal() {
 	case w.wake <- struct{}{}:
 	default: // the last signal has not been received yet
 	}
+	if waker := w.waker.Load(); waker != nil {
+		(*waker).Wake()
+	}
 }
 
 // take moves the events before a position from pending to taken. All events
@@ -79,6 +85,10 @@ func (w *watcher) take(to position) (ok bool) {
 // nextSelected is Next of a selective cursor.
 func (c *Cursor) nextSelected() (Batch, error) {
 	w := c.watcher
+	select {
+	case <-w.wake: // what it announced is read now
+	default:
+	}
 	if c.seq >= w.logEnd && len(w.taken) == 0 && !w.take(*c.t.interests.dispatched.Load()) {
 		c.t.interests.catchUp(w)
 	}

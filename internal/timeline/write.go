@@ -282,6 +282,7 @@ func (t *Timeline) publish() {
 	} else {
 		close(old.changed)
 	}
+	t.waiting.wake()
 	t.interests.dispatch(&v, t.wakeAll)
 	t.wakeAll = false
 }
