@@ -70,7 +70,8 @@ type Permit struct {
 	keys   []any
 	ended  chan struct{}
 	why    *metav1.Status // why it ended; set before ended is closed
-	onEnd  func()         // called when it ends; nil for nothing
+	wake   func()         // called when it ends; nil for nothing
+	onEnd  func()         // called some time later
 	closed bool
 }
 
@@ -179,16 +180,18 @@ func (t *Permit) Refusal() *metav1.Status {
 	}
 }
 
-// OnEnd sets a function that is called, on a goroutine of its own, some time after the
-// permit has ended: it makes a client go that reads nothing, and so does not see the end.
-func (t *Permit) OnEnd(f func()) {
+// OnEnd sets functions that are called when the permit has ended: wake at once, which must
+// not block, and cut, on a goroutine of its own, some time later: it makes a client go
+// that reads nothing, and so does not see the end.
+func (t *Permit) OnEnd(wake, cut func()) {
 	t.of.mu.Lock()
 	defer t.of.mu.Unlock()
 	if t.why == nil {
-		t.onEnd = f
+		t.wake, t.onEnd = wake, cut
 		return
 	}
-	time.AfterFunc(endGrace, f)
+	wake()
+	time.AfterFunc(endGrace, cut)
 }
 
 // endGrace is how long the end of a permit may take to reach the client.
@@ -382,7 +385,8 @@ func (p *Permits) check(ctx context.Context, key any) {
 	for permit := range r.permits {
 		permit.why = why
 		close(permit.ended)
-		if permit.onEnd != nil {
+		if permit.wake != nil {
+			permit.wake()
 			time.AfterFunc(endGrace, permit.onEnd)
 		}
 		permit.leaveLocked()

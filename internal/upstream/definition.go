@@ -121,15 +121,15 @@ func NewDefinitions(up *Server, id kube.Resource, b *Background) *Definitions {
 // Known is the last answer about a definition.
 type Known struct {
 	Definition *Definition // nil if there is none
-	// Over is closed when the answer has changed, or may have changed, and after
-	// [Definitions.Outdate].
-	Over <-chan struct{}
+	// Over ends when the answer has changed, or may have changed, and after
+	// [Definitions.Outdate]; nil before the first answer.
+	Over context.Context
 
-	over        chan struct{} // Over
-	terminating bool          // the definition is being deleted
-	lists       int           // the number of lists when the gateway asked
-	at          time.Time     // zero without an answer of the API server
-	forbidden   time.Time     // when reading it was first forbidden; zero if it is allowed
+	end         context.CancelFunc // of Over
+	terminating bool               // the definition is being deleted
+	lists       int                // the number of lists when the gateway asked
+	at          time.Time          // zero without an answer of the API server
+	forbidden   time.Time          // when reading it was first forbidden; zero if it is allowed
 }
 
 // answer returns k with its error.
@@ -195,7 +195,7 @@ func (d *Definitions) Fields(ctx context.Context, lists int, namespaced bool) re
 func (d *Definitions) Outdate() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.outdated = d.known.over != nil
+	d.outdated = d.known.Over != nil
 }
 
 // Refresh asks the API server, without waiting for its answer.
@@ -213,7 +213,7 @@ func (d *Definitions) Refresh(lists int) <-chan singleflight.Result {
 	})
 }
 
-// learn stores the API server's answer. If the answer is new, it closes Over of the
+// learn stores the API server's answer. If the answer is new, it ends Over of the
 // previous one.
 func (d *Definitions) learn(found *Definition, err error, lists int) (Known, error) {
 	d.mu.Lock()
@@ -246,13 +246,14 @@ func (d *Definitions) learn(found *Definition, err error, lists int) (Known, err
 	default:
 		d.known = Known{lists: lists}
 	}
-	if d.known.over = old.over; old.over == nil || d.outdated || d.known.Definition != old.Definition || d.known.terminating != old.terminating {
-		if old.over != nil {
-			close(old.over)
+	d.known.Over, d.known.end = old.Over, old.end
+	if old.Over == nil || d.outdated || d.known.Definition != old.Definition || d.known.terminating != old.terminating {
+		if old.Over != nil {
+			old.end()
 		}
-		d.known.over, d.outdated = make(chan struct{}), false
+		d.known.Over, d.known.end = context.WithCancel(context.Background())
+		d.outdated = false
 	}
-	d.known.Over = d.known.over
 	if !answered {
 		return d.known, err
 	}

@@ -155,7 +155,7 @@ func TestDefinitionOver(t *testing.T) {
 			<-defs.Refresh(test.generation)
 			over := false
 			select {
-			case <-def.Over:
+			case <-def.Over.Done():
 				over = true
 			default:
 			}
@@ -184,7 +184,7 @@ func TestOutdate(t *testing.T) {
 			server.code = code
 			<-defs.Refresh(lists)
 			select {
-			case <-before.Over:
+			case <-before.Over.Done():
 			default:
 				t.Errorf("%d after list %d: Over is open", code, lists)
 			}

@@ -67,14 +67,14 @@ func TestUndefinedOver(t *testing.T) {
 		res := server.resource(t)
 		over, ok := res.Defined(t.Context(), 1)
 		if !ok || over == nil {
-			t.Fatalf("Defined: %v %v, want a channel and true", over, ok)
+			t.Fatalf("Defined: %v %v, want a context and true", over, ok)
 		}
 		time.Sleep(11 * time.Second)
 		server.code, server.body = 200, widgetDefinition
 		if _, ok := res.Defined(t.Context(), 1); !ok {
 			t.Error("Defined: false, want true")
 		}
-		<-over
+		<-over.Done()
 	})
 }
 
@@ -114,10 +114,10 @@ func TestLateList(t *testing.T) {
 				}
 				sink.Replace(&late, false)
 				synctest.Wait()
-				if isClosed(over) != otherColumns {
-					t.Errorf("code %d: with other columns %v, over is closed: %v", code, otherColumns, isClosed(over))
+				if over.Err() != nil != otherColumns {
+					t.Errorf("code %d: with other columns %v, over is closed: %v", code, otherColumns, over.Err() != nil)
 				}
-				if over, ok := res.Defined(t.Context(), 0); !ok || isClosed(over) {
+				if over, ok := res.Defined(t.Context(), 0); !ok || over.Err() != nil {
 					t.Errorf("code %d: the watches that begin with the new list end", code)
 				}
 			})
@@ -143,6 +143,6 @@ func TestListRefreshesDefinition(t *testing.T) {
 		if !sink.Replace(list, false) {
 			t.Error("the timeline does not continue")
 		}
-		<-def.Over
+		<-def.Over.Done()
 	})
 }

@@ -306,10 +306,10 @@ func (res *Resource) Fields(ctx context.Context, lists int) request.FieldFunc {
 }
 
 // Defined waits until the definition of a custom resource is known as of a number of
-// lists, so that it applies to the objects in the timeline. Watches end when over is
-// closed, as the API server ends them; a nil over is never closed. ok is false if it
+// lists, so that it applies to the objects in the timeline. Watches end when over
+// ends, as the API server ends them; a nil over never ends. ok is false if it
 // is unknown whether there is a definition, or if the definition is being deleted.
-func (res *Resource) Defined(ctx context.Context, lists int) (over <-chan struct{}, ok bool) {
+func (res *Resource) Defined(ctx context.Context, lists int) (over context.Context, ok bool) {
 	if res.ID.BuiltIn() {
 		return nil, true
 	}
