@@ -38,7 +38,7 @@ var layers = [][]string{
 	{"internal/request", "internal/fairness"},
 	{"internal/findings", "internal/story"},
 	{"internal/status", "internal/recording", "internal/api", "internal/webpage", "ui"},
-	{"internal/change", "internal/timeline", "internal/wire", "internal/history"},
+	{"internal/change", "internal/h2", "internal/timeline", "internal/wire", "internal/history"},
 	{"internal/history/delta", "internal/history/budget", "internal/history/failstop"},
 	{"informer/reconcile"},
 	{"informer"},
