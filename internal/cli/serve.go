@@ -39,11 +39,18 @@ const (
 )
 
 // serveOptions are the flags of serve.
+// The values of --http2.
+const (
+	http2Own      = "own"
+	http2Standard = "standard"
+)
+
 type serveOptions struct {
 	streams
 	config    *genericclioptions.ConfigFlags
 	server    server.Options
 	window    bytesValue // bytes
+	http2     string
 	record    recordOptions
 	shared    sharedOptions
 	logFormat string
@@ -213,6 +220,7 @@ func (o *serveOptions) addFlags(f *pflag.FlagSet) {
 	f.StringVarP(&s.UnixSocket, "unix-socket", "u", "", "path of a Unix socket to serve on, instead of a port")
 	f.StringVar(&s.TLSCertFile, "tls-cert-file", "", "certificate (and chain) for TLS; reloaded when it changes; with --shared, the default is a self-signed one in --cert-dir")
 	f.StringVar(&s.TLSKeyFile, "tls-private-key-file", "", "private key of --tls-cert-file")
+	f.StringVar(&o.http2, "http2", http2Own, "who serves HTTP/2: own, the gateway's server, which delivers watches at less cost, or standard, Go's net/http")
 	o.shared.addFlags(f, s)
 	f.StringVar(&s.AdminListen, "admin-listen", defaultAdminListen, "host:port of /livez, /readyz, /metrics and /debug/pprof; empty disables them")
 	f.DurationVar(&s.ShutdownGrace, "shutdown-grace", 10*time.Second, "how long requests may continue after SIGTERM; watches, followed logs, exec, attach and port-forward end at once")
@@ -260,6 +268,12 @@ func (o *serveOptions) run(cmd *cobra.Command) error {
 		if d <= 0 {
 			return fmt.Errorf("--%s %v is not positive: use a duration such as 10s", flag, d)
 		}
+	}
+	switch o.http2 {
+	case http2Own, http2Standard:
+		o.server.StandardHTTP2 = o.http2 == http2Standard
+	default:
+		return fmt.Errorf("--http2 %q is not known: use own or standard", o.http2)
 	}
 	o.server.Gateway.WindowBytes = o.window.Value()
 	if b := o.server.Gateway.WindowBytes; b < minWindow {

@@ -36,7 +36,7 @@ type live struct {
 	res  *watchcache.Resource
 	f    *forms
 	view *timeline.View
-	over <-chan struct{} // closed when the definition of the resource changes
+	over context.Context // ends when the definition of the resource changes
 	// diverged is set if the upstream has another history than the view.
 	diverged bool
 	// projection is set if the API server cannot answer the request.
@@ -78,8 +78,8 @@ func (h *reads) openLive(r *http.Request, read *request.Read, res *watchcache.Re
 		return nil, nil, errDeclined
 	}
 	if over != nil && !diverged {
-		// A list with other columns is in a view before over is closed: the
-		// view has to be read after over.
+		// A list with other columns is in a view before over ends: the view has to be
+		// read after over.
 		if st = res.State(); !st.Readable {
 			return nil, nil, unreadable(read, st.Trust)
 		}

@@ -232,7 +232,7 @@ func (rec *responseRecorder) release() {
 func (rec *responseRecorder) bind(s *httpstream.Watch) {
 	if rec.permit != nil {
 		rec.permitted = true
-		rec.permit.OnEnd(s.Abort)
+		rec.permit.OnEnd(s.Wake, s.Abort)
 		s.Revoked, s.Owner = rec.permit.Ended(), permittedOwner{s.Owner, rec.permit, rec.closeStream, rec.event}
 	}
 }

@@ -60,8 +60,8 @@ type watchStart struct {
 	expired string
 	// owner is the resource that the watch reads, and holds.
 	owner *forms
-	// over is closed when the watch has to end; nil for never.
-	over <-chan struct{}
+	// over ends when the watch has to end; nil for never.
+	over context.Context
 	// encoder writes the objects.
 	encoder *wire.Encoder
 	// align, if not nil, aligns the rows of recorded objects to the columns of the

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/watchkeeper/watchkeeper/internal/h2"
 	"github.com/watchkeeper/watchkeeper/internal/wire"
 )
 
@@ -47,14 +48,20 @@ func takeOver(w http.ResponseWriter, r *http.Request) *clientConn {
 }
 
 // Serve answers a request with a watch. The caller has set the headers of the answer. It
-// returns when the watch has ended, or at once if the connection was hijacked: then the
-// watch continues on a goroutine of its own.
+// returns when the watch has ended, or when it continues by itself: on a goroutine of its
+// own if the connection was hijacked, or pulled by the writer of an HTTP/2 connection.
 func (t *Tracker) Serve(w http.ResponseWriter, r *http.Request, s *Watch) {
 	s.tracker = t
 	if conn := takeOver(w, r); conn != nil {
 		s.gone = conn.gone
 		s.begin(conn)
 		go s.serveConn(conn)
+		return
+	}
+	if stream := h2.TakeOver(w); stream != nil {
+		s.pulled = pulled{watch: s, stream: stream}
+		s.begin(streamOutput{stream})
+		s.pulled.Run()
 		return
 	}
 	defer s.Close()

@@ -6,6 +6,7 @@ package httpstream
 import (
 	"context"
 	"log/slog"
+	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -26,19 +27,19 @@ type Tracker struct {
 	endStreams context.CancelCauseFunc
 	all        context.Context // ends when the grace period is over
 	endAll     context.CancelCauseFunc
-	draining   chan struct{} // closed when watches have to end
-	spread     time.Duration // the time over which they end; set before draining is closed
 
 	mu     sync.Mutex    // guards the fields below
 	active int           // requests between Enter and Leave, and watches
 	none   chan struct{} // closed while active is 0
 	// adopted are the watches. Their requests may have ended.
 	adopted map[*Watch]struct{}
+	drains  bool          // watches have to end
+	spread  time.Duration // the time over which they end then
 }
 
 // NewTracker returns a tracker without requests.
 func NewTracker(log *slog.Logger, lag prometheus.Observer) *Tracker {
-	t := &Tracker{log: log, lag: lag, draining: make(chan struct{}), none: make(chan struct{}), adopted: map[*Watch]struct{}{}}
+	t := &Tracker{log: log, lag: lag, none: make(chan struct{}), adopted: map[*Watch]struct{}{}}
 	t.streams, t.endStreams = context.WithCancelCause(context.Background())
 	t.all, t.endAll = context.WithCancelCause(context.Background())
 	close(t.none)
@@ -85,8 +86,11 @@ func (t *Tracker) adopt(s *Watch) {
 	defer t.mu.Unlock()
 	t.enterLocked()
 	t.adopted[s] = struct{}{}
-	if t.all.Err() != nil {
+	switch {
+	case t.all.Err() != nil:
 		s.timer.cut()
+	case t.drains:
+		s.timer.drain(rand.N(t.spread + 1))
 	}
 }
 
@@ -117,9 +121,12 @@ func (t *Tracker) Drain(spread time.Duration) {
 	t.endStreams(upstream.ErrShutdown)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if !isClosed(t.draining) {
-		t.spread = spread
-		close(t.draining)
+	if t.drains {
+		return
+	}
+	t.drains, t.spread = true, spread
+	for s := range t.adopted {
+		s.timer.drain(rand.N(spread + 1))
 	}
 }
 
@@ -142,13 +149,4 @@ func (t *Tracker) Idle() <-chan struct{} {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.none
-}
-
-func isClosed(c <-chan struct{}) bool {
-	select {
-	case <-c:
-		return true
-	default:
-		return false
-	}
 }

@@ -4,8 +4,8 @@
 package httpstream
 
 import (
+	"context"
 	"errors"
-	"math/rand/v2"
 	"time"
 
 	"github.com/watchkeeper/watchkeeper/informer/kube"
@@ -16,7 +16,7 @@ import (
 )
 
 // A Source yields the events of a watch after a position: a timeline.Cursor, or a
-// past.Source. It belongs to one goroutine.
+// past.Source. It is used by one goroutine at a time.
 type Source interface {
 	// Next returns the events after the position, and moves the position. It does not
 	// wait for new events. A batch of events of the past has no time. The error is a
@@ -26,6 +26,12 @@ type Source interface {
 	// Ready returns a channel that becomes ready when Next may have more events. Each
 	// call of Next replaces it.
 	Ready() <-chan struct{}
+	// TryNext is Next if that does not have to wait for the disk; otherwise ok is false and
+	// nothing has changed.
+	TryNext() (b timeline.Batch, ok bool, err error)
+	// Await makes w be woken when TryNext may have more. It returns false if it may have
+	// more already, or if it is not ok.
+	Await(w timeline.Waker) bool
 	// RV returns the position: every event up to it was yielded (T5).
 	RV() uint64
 	Close()
@@ -98,9 +104,8 @@ type Watch struct {
 	Live func() bool
 	// Times is set if a bookmark with the time of the events follows the events of each RV.
 	Times bool
-	// Over is closed when the watch has to end after the available events; nil for
-	// never.
-	Over <-chan struct{}
+	// Over ends when the watch has to end after the available events; nil for never.
+	Over context.Context
 	// Revoked is closed when the client may not read further: the watch then ends after
 	// the event that is being written. nil for never.
 	Revoked <-chan struct{}
@@ -109,9 +114,17 @@ type Watch struct {
 	sink    frameSink
 	sharer  frameSharer // the sink, if it can share frames
 	timer   watchTimer
-	gone    <-chan struct{} // closed when the client has disconnected
+	gone    <-chan struct{} // closed when the client has disconnected; nil if that is found out otherwise
 	dirty   bool            // frames are buffered
 	ended   bool
+
+	batch   timeline.Batch // the events that are written now
+	written int            // of them
+	within  bool           // a batch has been read, and what follows it is not written yet
+	due     bool           // a bookmark is due
+	last    bool           // the watch ends after this batch
+
+	pulled pulled // its state while a connection's writer pulls it
 }
 
 // SetTimeout sets how long the watch lasts. It must be called before the watch is
@@ -130,19 +143,19 @@ func (s *Watch) Close() {
 	s.Owner.CloseWatch()
 }
 
-// run writes the watch until it ends.
-func (s *Watch) run() {
+// run writes the watch until it ends, or until it can be pulled: then it returns true.
+func (s *Watch) run() bool {
 	defer s.sink.release()
 	if s.timer.timeUp() {
-		return // a negative timeoutSeconds
+		return false // a negative timeoutSeconds
 	}
 	if s.Expired != "" {
 		s.expired(s.Expired)
-		return
+		return false
 	}
 	s.snapshot()
 	s.began()
-	s.follow()
+	return s.follow()
 }
 
 func (s *Watch) began() {
@@ -154,65 +167,130 @@ func (s *Watch) began() {
 
 // follow writes what the source yields until the watch ends: the client goes away,
 // the time is up, the gateway drains, the timeline ends, or the definition of the
-// resource changes.
-func (s *Watch) follow() {
-	source, draining, over := s.Source, s.tracker.draining, s.Over
-	var drained <-chan time.Time
-	last, due := false, false // this is the last batch; a bookmark is due
+// resource changes. It returns true when the watch can be pulled.
+func (s *Watch) follow() bool {
+	defer s.sink.release()
+	var over <-chan struct{}
+	if s.Over != nil {
+		over = s.Over.Done()
+	}
 	for {
-		if s.isRevoked() {
-			return
+		if !s.within && s.canPull() {
+			return true
 		}
-		b, err := source.Next()
-		if err != nil {
-			s.broken(err)
-			return
-		}
-		live := !b.At.IsZero()
-		for i, e := range b.Events {
-			written := s.event(e, live && len(b.Events) <= maxSharedEvents)
-			if s.Times && written && (i+1 == len(b.Events) || b.Events[i+1].RV > e.RV) {
-				s.annotated(e.RV, momentAnnotation, stamp(e.At))
-			}
-		}
-		if s.Live != nil && !b.More && s.Live() && !s.silent() {
-			s.annotated(source.RV(), liveAnnotation, "true")
-			s.Live = nil
-		}
-		if due && !b.More {
-			due = false
-			s.bookmark(source.RV())
-		}
-		if !s.flush(b.At, live && len(b.Events) > 0) {
-			return
-		}
-		if b.More && !s.isOver() {
+		switch s.step(s.next) {
+		case ended:
+			return false
+		case more:
 			continue
 		}
-		if last {
-			return
-		}
-		// Without events only Next moves the position of the source. So a bookmark
-		// that is due is written after the next call.
 		select {
-		case <-source.Ready():
+		case <-s.Source.Ready():
 		case <-s.timer.fired:
-			if s.timer.timeUp() {
-				return
-			}
-			due = true
+			s.timer.wake() // for step
 		case <-over:
-			over, last = nil, true // after the remaining events, which may be an ERROR
-		case <-draining:
-			draining, drained = nil, time.After(rand.N(s.tracker.spread+1))
-		case <-drained:
-			due, last = true, true
+			over = nil
 		case <-s.gone:
-			return
+			return false
 		case <-s.Revoked:
-			return
+			return false
 		}
 	}
+}
+
+// next reads the next batch.
+func (s *Watch) next() (b timeline.Batch, ok bool, err error) {
+	b, err = s.Source.Next()
+	return b, true, err
+}
+
+// A phase is what follows a step.
+type phase uint8
+
+const (
+	more  phase = iota // another step
+	idle               // another step when something has happened
+	away               // the source has to read from disk: another step that may wait for it
+	ended              // nothing: the watch has ended
+)
+
+// step writes the next event, or what follows the events of a batch; or it reads the next
+// batch with next.
+func (s *Watch) step(next func() (timeline.Batch, bool, error)) phase {
+	switch {
+	case s.written < len(s.batch.Events):
+		s.nextEvent()
+		return more
+	case s.within:
+		return s.endBatch()
+	case s.isRevoked() || !s.look():
+		return ended
+	}
+	b, ok, err := next()
+	switch {
+	case !ok:
+		return away
+	case err != nil:
+		s.broken(err)
+		return ended
+	}
+	s.batch, s.written, s.within = b, 0, true
+	return more
+}
+
+// look takes what has happened to the watch. It returns false if the watch has ended.
+func (s *Watch) look() bool {
+	select {
+	case <-s.timer.fired:
+		if s.timer.timeUp() {
+			return false
+		}
+		s.due = true
+	default:
+	}
+	s.last = s.last || s.Over != nil && s.Over.Err() != nil // after the remaining events, which may be an ERROR
+	if s.timer.drained() {
+		s.due, s.last = true, true
+	}
+	return true
+}
+
+// isLive reports whether the batch has events of now.
+func (s *Watch) isLive() bool { return !s.batch.At.IsZero() }
+
+func (s *Watch) nextEvent() {
+	events := s.batch.Events
+	e := events[s.written]
+	s.written++
+	wrote := s.event(e, s.isLive() && len(events) <= maxSharedEvents)
+	if s.Times && wrote && (s.written == len(events) || events[s.written].RV > e.RV) {
+		s.annotated(e.RV, momentAnnotation, stamp(e.At))
+	}
+}
+
+// endBatch writes what follows the events of a batch.
+func (s *Watch) endBatch() phase {
+	b := s.batch
+	s.batch, s.written, s.within = timeline.Batch{}, 0, false
+	if s.Live != nil && !b.More && s.Live() && !s.silent() {
+		s.annotated(s.Source.RV(), liveAnnotation, "true")
+		s.Live = nil
+	}
+	// Without events only Next moves the position of the source. So a bookmark that is
+	// due is written after the next call.
+	if s.due && !b.More {
+		s.due = false
+		s.bookmark(s.Source.RV())
+	}
+	switch live := !b.At.IsZero() && len(b.Events) > 0; {
+	case !s.flush(b.At, live):
+		return ended
+	case b.More && !s.isOver():
+		return more
+	case s.last:
+		return ended
+	}
+	return idle
 }
 
 // write writes one frame, given in parts.
@@ -372,9 +450,18 @@ func (s *Watch) flush(published time.Time, live bool) bool {
 	if s.sink.flush() != nil {
 		s.ended = true
 	} else if live && !s.ended {
-		s.tracker.lag.Observe(time.Since(published).Seconds())
+		s.sent(published)
 	}
 	return !s.ended
+}
+
+// sent measures the delay of events that were published at the given time.
+func (s *Watch) sent(published time.Time) {
+	if s.timer.puller.Load() != nil {
+		s.pulled.published = published // measured when they are sent
+		return
+	}
+	s.tracker.lag.Observe(time.Since(published).Seconds())
 }
 
 // isOver reports whether the client has disconnected or may not read further, or the

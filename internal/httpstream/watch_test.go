@@ -4,6 +4,7 @@
 package httpstream
 
 import (
+	"context"
 	"encoding/json"
 	"log/slog"
 	"strings"
@@ -68,8 +69,8 @@ func TestWatchOver(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			tl := timeline.New(timeline.Options{})
 			tl.Reset(pasttest.List(10))
-			over := make(chan struct{})
-			sink := &lastFrames{then: func() { test.then(tl); close(over) }}
+			over, end := context.WithCancel(t.Context())
+			sink := &lastFrames{then: func() { test.then(tl); end() }}
 			v := tl.View()
 			cursor, err := tl.WatchFrom(v, v.RV, timeline.Interest{})
 			if err != nil {

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/watchkeeper/watchkeeper/internal/h2"
 )
 
 const (
@@ -29,8 +31,11 @@ type watchTimer struct {
 	// deadline is when the watch ends.
 	deadline time.Time
 	cutOff   atomic.Bool
+	drainAt  atomic.Int64 // when the watch ends because the gateway drains, in Unix nanoseconds; 0 for never
 	since    atomic.Int64 // when the current write began, in Unix nanoseconds; 0 without one
 	limit    atomic.Int64 // when the initial events must be written, likewise; 0 if they are
+	// puller is what pulls the watch, and is woken with fired; nil if a goroutine runs it.
+	puller atomic.Pointer[h2.Stream]
 
 	mu       sync.Mutex    // guards the fields below
 	interval time.Duration // of bookmarks; 0 for the API server's
@@ -94,6 +99,25 @@ func (t *watchTimer) wake() {
 	case t.fired <- struct{}{}:
 	default: // the stream has not received the last value yet
 	}
+	if puller := t.puller.Load(); puller != nil {
+		puller.Wake()
+	}
+}
+
+// drain makes the watch end after a time, as it does when the gateway drains.
+func (t *watchTimer) drain(after time.Duration) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.over {
+		t.drainAt.Store(time.Now().Add(after).UnixNano())
+		t.timer.Reset(t.next())
+	}
+}
+
+// drained reports whether the watch has to end because the gateway drains.
+func (t *watchTimer) drained() bool {
+	at := t.drainAt.Load()
+	return at != 0 && time.Now().UnixNano() >= at
 }
 
 // cut ends the watch before its time, even if its client does not read.
@@ -103,7 +127,9 @@ func (t *watchTimer) cut() {
 	if !t.over {
 		t.cutOff.Store(true)
 		t.wake()
-		t.out.cut()
+		if t.out != nil { // a WebSocket's writes have deadlines
+			t.out.cut()
+		}
 	}
 }
 
@@ -135,6 +161,11 @@ func (t *watchTimer) setInterval(d time.Duration) {
 // end, and after the end every minute.
 func (t *watchTimer) next() time.Duration {
 	left := time.Until(t.deadline)
+	if at := t.drainAt.Load(); at != 0 {
+		if until := time.Until(time.Unix(0, at)); until > 0 {
+			left = min(left, until)
+		}
+	}
 	switch {
 	case left <= 0:
 		return bookmarkInterval

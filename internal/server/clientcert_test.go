@@ -5,7 +5,6 @@ package server
 
 import (
 	"bytes"
-	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -99,21 +98,16 @@ func newCertServer(t *testing.T) *certServer {
 		t.Fatal(err)
 	}
 	s.url = "https://" + listener.Addr().String()
-	type connKey struct{}
 	web := (&server{log: log}).newHTTPServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		client := "none"
 		if len(r.TLS.PeerCertificates) > 0 {
 			client = r.TLS.PeerCertificates[0].Subject.CommonName
 		}
-		gathers := r.Context().Value(connKey{}).(*tls.Conn).NetConn().(*gatherConn).gathers.Load()
-		fmt.Fprintf(w, "%s %s resumed=%t verified=%t gathers=%t", r.Proto, client, r.TLS.DidResume, len(r.TLS.VerifiedChains) > 0, gathers)
+		fmt.Fprintf(w, "%s %s resumed=%t verified=%t", r.Proto, client, r.TLS.DidResume, len(r.TLS.VerifiedChains) > 0)
 	}))
-	web.ConnContext = func(ctx context.Context, conn net.Conn) context.Context {
-		return context.WithValue(ctx, connKey{}, conn)
-	}
 	web.TLSConfig = config
 	served := make(chan error)
-	go func() { served <- web.ServeTLS(&gatherListener{Listener: listener}, "", "") }()
+	go func() { served <- web.ServeTLS(listener, "", "") }()
 	t.Cleanup(func() {
 		web.Close()
 		<-served
@@ -187,7 +181,7 @@ func TestClientCertificates(t *testing.T) {
 			t.Errorf("asked %t with %d CAs", c.asked != nil, len(hint))
 		}
 	}
-	const h1, h2, end1, end2 = "HTTP/1.1 ", "HTTP/2.0 ", " resumed=false verified=false gathers=false", " resumed=false verified=false gathers=true"
+	const h1, h2, end1, end2 = "HTTP/1.1 ", "HTTP/2.0 ", " resumed=false verified=false", " resumed=false verified=false"
 
 	// Without CAs, no certificate is asked for.
 	expect(&certClient{cert: alice}, h2+"none"+end2)
@@ -226,7 +220,7 @@ func TestSessionsAreResumedWithTheSameHint(t *testing.T) {
 		c, other := newClient(), newClient()
 		expect := func(c *certClient, client string, resumed bool) {
 			t.Helper()
-			want := fmt.Sprintf("HTTP/2.0 %s resumed=%t verified=false gathers=true", client, resumed)
+			want := fmt.Sprintf("HTTP/2.0 %s resumed=%t verified=false", client, resumed)
 			if got := c.get(t, s); got != want {
 				t.Errorf("%s: %s; want %s", tls.VersionName(version), got, want)
 			}

@@ -22,6 +22,7 @@ import (
 
 	"github.com/watchkeeper/watchkeeper/internal/audit"
 	"github.com/watchkeeper/watchkeeper/internal/gateway"
+	"github.com/watchkeeper/watchkeeper/internal/h2"
 	"github.com/watchkeeper/watchkeeper/internal/httpstream"
 	"github.com/watchkeeper/watchkeeper/internal/recorder"
 	"github.com/watchkeeper/watchkeeper/internal/upstream"
@@ -72,6 +73,9 @@ type Options struct {
 	// Impersonator describes the API server with the credentials by which callers of shared
 	// mode are impersonated that have no token; nil if they are not.
 	Impersonator *rest.Config
+
+	// StandardHTTP2 is set to serve HTTP/2 with net/http instead of package h2.
+	StandardHTTP2 bool
 
 	// AdminListen is the host:port of /livez, /readyz, /metrics and
 	// /debug/pprof; empty means none.
@@ -209,11 +213,12 @@ func newServer(ctx context.Context, opts Options) (*server, error) {
 	if err != nil {
 		return nil, err
 	}
-	if tlsConfig != nil {
-		listener = &gatherListener{Listener: listener}
-	}
 	s.main = &endpoint{name: "main", listener: listener, http: s.newHTTPServer(s.gw), tls: tlsConfig != nil}
 	s.main.http.TLSConfig = tlsConfig
+	if !opts.StandardHTTP2 {
+		h2.Configure(s.main.http)
+		s.main.listener = h2.Listener(listener)
+	}
 	if opts.AdminListen != "" {
 		listener, err := listenTCP(ctx, "admin-listen", opts.AdminListen)
 		if err != nil {
@@ -330,9 +335,6 @@ func (s *server) run(ctx context.Context) error {
 		s.admin.http.Close()
 	}
 	edge.Wait()
-	if l, ok := s.main.listener.(*gatherListener); ok {
-		l.flushing.Wait()
-	}
 	s.up.Close()
 	if s.impersonator != nil {
 		s.impersonator.Close()

@@ -34,9 +34,8 @@ func newTLSConfig(certFile, keyFile string, log *slog.Logger) (*tls.Config, erro
 		return nil, fmt.Errorf("--tls-cert-file, --tls-private-key-file: %w", err)
 	}
 	return &tls.Config{
-		MinVersion:         tls.VersionTLS12,
-		GetCertificate:     k.get,
-		GetConfigForClient: gatherHTTP2,
+		MinVersion:     tls.VersionTLS12,
+		GetCertificate: k.get,
 		// Small initial records would split an event into four, each with its own
 		// system call.
 		DynamicRecordSizingDisabled: true,
@@ -55,10 +54,7 @@ func requestClientCerts(config *tls.Config, clientCAs func() *x509.CertPool) {
 	// GetConfigForClient replaces the config that net/http has completed.
 	config.NextProtos = []string{"h2", "http/1.1"}
 	r := &clientCertRequest{base: config.Clone()}
-	config.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
-		if _, err := gatherHTTP2(hello); err != nil {
-			return nil, err
-		}
+	config.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) {
 		return r.configFor(clientCAs()), nil
 	}
 }
