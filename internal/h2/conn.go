@@ -55,18 +55,19 @@ type conn struct {
 
 	window     atomic.Int64 // as Stream.window, of the connection
 	deadline   time.Time    // of writes; for the writer only
-	wake       chan struct{}
-	writerDone chan struct{}
+	wakes      atomic.Uint64 // since the writer has looked; it does not run while there are none
+	writerDone chan struct{} // closed when it does not run any more
 
 	readyMu sync.Mutex // guards the fields below; a leaf
 	ready   []*Stream  // to be served
-	blocked []*Stream  // that wait for the connection's window
+	// blocked wait for the connection's window; nil for none.
+	blocked map[*Stream]struct{}
 
 	mu          sync.Mutex // guards the fields below
 	streams     map[uint32]*Stream
 	closed      closedStreams
 	maxID       uint32 // of the client's streams
-	handlers    int    // that run
+	orphans     int    // handlers that run although their stream has ended
 	initial     int64  // SETTINGS_INITIAL_WINDOW_SIZE of the client
 	unread      int    // what the client may still send of request bodies
 	returned    int    // of it, what was read and not yet given back
@@ -85,14 +86,14 @@ type conn struct {
 
 // serve serves a connection until it ends.
 func (c *conn) serve() {
-	c.wake, c.writerDone = make(chan struct{}, 1), make(chan struct{})
+	c.writerDone = make(chan struct{})
 	c.streams = map[uint32]*Stream{}
 	c.noise, c.resets = newBudget(idleFrames, idleFramesPerSecond), newBudget(resets, resetsPerSecond)
 	c.initial, c.unread = 65535, connWindow
 	c.window.Store(65535)
 	c.encoder = hpack.NewEncoder(&c.encoded)
 	c.encoder.SetMaxDynamicTableSizeLimit(tableSize)
-	in := bufio.NewReaderSize(c.net, 4<<10)
+	in := bufio.NewReaderSize(c.net, 1<<10)
 	c.framer = http2.NewFramer(nil, in)
 	c.framer.SetReuseFrames()
 	c.framer.SetMaxReadFrameSize(maxFrameSize)
@@ -102,7 +103,6 @@ func (c *conn) serve() {
 		c.idle = time.AfterFunc(c.server.idleTimeout, c.drainIfIdle)
 		defer c.idle.Stop()
 	}
-	go c.write()
 	c.wakeWriter()
 	err := c.read(in)
 	c.linger()

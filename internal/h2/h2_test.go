@@ -62,7 +62,7 @@ func (b base) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 func TestRequests(t *testing.T) {
-	big := make([]byte, 5<<20)
+	big := make([]byte, 1<<20)
 	_, _ = rand.Read(big)
 	handler := http.NewServeMux()
 	handler.HandleFunc("/small", func(w http.ResponseWriter, r *http.Request) { fmt.Fprintf(w, "hello %s %s", r.Proto, r.Host) })
@@ -102,7 +102,7 @@ func TestRequests(t *testing.T) {
 				t.Errorf("%v %d bytes", err, len(body))
 			}
 			var all sync.WaitGroup
-			for range 100 {
+			for range 20 {
 				all.Go(func() {
 					if _, body := get("/big"); !bytes.Equal(body, big) {
 						t.Errorf("%d bytes", len(body))

@@ -33,8 +33,12 @@ const (
 	// The same of requests that end before they are answered, because the client resets
 	// them (CVE-2023-44487) or because they are malformed (CVE-2025-8671).
 	resets, resetsPerSecond = 1000, 100
-	// maxOrphans is how many handlers may still run whose stream has been reset.
+	// maxOrphans is how many handlers may still run whose stream has been reset, and how
+	// many streams that have ended may wait for the writer to forget them.
 	maxOrphans = 1000
+	// maxUnsentHeaders is how many bytes of headers may wait for a client that does not
+	// read, and still sends requests.
+	maxUnsentHeaders = 4 << 20
 
 	// maxClosed is how many closed streams are remembered, to tell frames that crossed
 	// with a reset from frames that break the protocol.

@@ -34,14 +34,17 @@ func (c *conn) open(id uint32, ended bool, block *headerBlock) error {
 		return nil // it crossed with the GOAWAY
 	}
 	c.maxID = id
-	busy, orphans := c.handlers >= 2*int(c.server.maxStreams), c.handlers-len(c.streams) > maxOrphans
+	orphans := c.orphans > maxOrphans
+	unsent := len(c.control) > maxUnsentHeaders
 	full := len(c.streams) >= int(c.server.maxStreams)
 	c.mu.Unlock()
 	switch {
 	case err != nil:
 		return malformed(id, err)
-	case busy || orphans:
+	case orphans:
 		return connectionError{http2.ErrCodeEnhanceYourCalm, "the handlers of too many reset streams still run"}
+	case unsent:
+		return connectionError{http2.ErrCodeEnhanceYourCalm, "the client does not read the answers to its requests"}
 	case full:
 		return http2.StreamError{StreamID: id, Code: http2.ErrCodeRefusedStream, Cause: errors.New("too many streams")}
 	}
@@ -70,7 +73,7 @@ func (c *conn) open(id uint32, ended bool, block *headerBlock) error {
 	}
 	st.window.Store(c.initial)
 	c.streams[id] = st
-	c.handlers++
+	st.handled = true
 	go c.handle(res, handler, cancel)
 	return nil
 }
@@ -101,8 +104,10 @@ func (c *conn) handle(res *response, handler http.Handler, cancel context.Cancel
 			res.finish()
 		}
 		c.mu.Lock()
-		st.in, st.cancelFunc = nil, nil
-		c.handlers--
+		st.in, st.cancelFunc, st.handled = nil, nil, false
+		if st.orphan {
+			c.orphans--
+		}
 		c.mu.Unlock()
 	}()
 	handler.ServeHTTP(res, res.request)

@@ -47,6 +47,8 @@ type Stream struct {
 	remoteEnd  bool // the client has sent everything
 	localEnd   bool // so has the server
 	closed     bool
+	handled    bool // a handler runs
+	orphan     bool // it was closed while a handler ran
 	answered   bool  // the header of the response has been queued
 	err        error // why it has ended; for Write and for the request's body
 	gone       chan struct{}
@@ -165,7 +167,14 @@ func (c *conn) closeLocked(st *Stream, why error, how ending) {
 		return
 	}
 	st.closed, st.err = true, why
+	if st.handled && how != closedOrderly {
+		st.orphan = true
+		c.orphans++
+	}
 	delete(c.streams, st.id)
+	c.readyMu.Lock()
+	delete(c.blocked, st)
+	c.readyMu.Unlock()
 	c.closed.add(st.id, how)
 	if st.gone != nil {
 		close(st.gone)
@@ -202,22 +211,30 @@ const (
 	closedHere           // the server reset it: frames of the client may still be on their way
 )
 
-// closedStreams remembers how the last streams were closed.
+// closedStreams remembers how the last maxClosed streams were closed.
 type closedStreams struct {
-	next int
-	ids  [maxClosed]uint32
-	how  [maxClosed]ending
+	next int // the oldest, if all places are taken
+	last []closedStream
+}
+
+type closedStream struct {
+	id  uint32
+	how ending
 }
 
 func (s *closedStreams) add(id uint32, how ending) {
-	s.ids[s.next], s.how[s.next] = id, how
+	if len(s.last) < maxClosed {
+		s.last = append(s.last, closedStream{id, how})
+		return
+	}
+	s.last[s.next] = closedStream{id, how}
 	s.next = (s.next + 1) % maxClosed
 }
 
 func (s *closedStreams) ending(id uint32) ending {
-	for i, closed := range &s.ids {
-		if closed == id {
-			return s.how[i]
+	for _, closed := range s.last {
+		if closed.id == id {
+			return closed.how
 		}
 	}
 	return unknown

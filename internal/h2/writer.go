@@ -46,18 +46,19 @@ func (c *conn) enqueue(st *Stream) {
 	}
 }
 
+// wakeWriter starts the writer, unless it runs. An idle connection has none.
 func (c *conn) wakeWriter() {
-	select {
-	case c.wake <- struct{}{}:
-	default: // it has not received the last one yet
+	if c.wakes.Add(1) == 1 {
+		go c.write()
 	}
 }
 
-// write writes until the connection ends.
+// write writes what there is.
 func (c *conn) write() {
-	defer close(c.writerDone)
-	for range c.wake {
-		b := batches.Get().(*batch)
+	b := batches.Get().(*batch)
+	defer batches.Put(b)
+	for {
+		seen := c.wakes.Load()
 		for c.fill(b) {
 			err := c.flush(b)
 			c.flushed(b)
@@ -67,8 +68,11 @@ func (c *conn) write() {
 			}
 		}
 		b.buf = b.buf[:0]
-		batches.Put(b)
 		if c.finished() {
+			close(c.writerDone)
+			return // wakes remains above 0, so that no other is started
+		}
+		if c.wakes.CompareAndSwap(seen, 0) {
 			return
 		}
 	}
@@ -127,6 +131,9 @@ func (c *conn) serveTurn(b *batch, st *Stream) {
 	if closed {
 		st.feed = nil
 		c.feeds--
+		c.readyMu.Lock()
+		delete(c.blocked, st)
+		c.readyMu.Unlock()
 	}
 	c.mu.Unlock()
 	if closed {
@@ -271,7 +278,10 @@ func (c *conn) room(st *Stream, n int) int {
 		all := c.window.Load()
 		if all <= 0 {
 			c.readyMu.Lock()
-			c.blocked = append(c.blocked, st)
+			if c.blocked == nil {
+				c.blocked = map[*Stream]struct{}{}
+			}
+			c.blocked[st] = struct{}{}
 			c.readyMu.Unlock()
 			if c.window.Load() > 0 {
 				c.unblock()
@@ -291,7 +301,7 @@ func (c *conn) unblock() {
 	blocked := c.blocked
 	c.blocked = nil
 	c.readyMu.Unlock()
-	for _, st := range blocked {
+	for st := range blocked {
 		c.enqueue(st)
 	}
 }

@@ -18,13 +18,19 @@ import (
 
 	"github.com/watchkeeper/watchkeeper/informer/kube"
 	"github.com/watchkeeper/watchkeeper/informer/scan"
+	"github.com/watchkeeper/watchkeeper/internal/h2"
 	"github.com/watchkeeper/watchkeeper/internal/past/pasttest"
 	"github.com/watchkeeper/watchkeeper/internal/timeline"
 )
 
-// TestWatchHTTP2: net/http writes a watch over HTTP/2. Cut ends it cleanly, and abort
-// ends a watch whose client does not read.
+// TestWatchHTTP2: a watch over HTTP/2, of net/http and of package h2. Cut ends it cleanly,
+// and abort ends a watch whose client does not read.
 func TestWatchHTTP2(t *testing.T) {
+	t.Run("standard", func(t *testing.T) { testWatchHTTP2(t, func(*http.Server) {}) })
+	t.Run("own", func(t *testing.T) { testWatchHTTP2(t, h2.Configure) })
+}
+
+func testWatchHTTP2(t *testing.T, configure func(*http.Server)) {
 	tl := timeline.New(timeline.Options{})
 	tl.Reset(pasttest.List(10, pasttest.Pod("d", "a", 5)))
 	tracker := NewTracker(slog.New(slog.DiscardHandler), prometheus.NewHistogram(prometheus.HistogramOpts{}))
@@ -41,6 +47,7 @@ func TestWatchHTTP2(t *testing.T) {
 		tl.Flush()
 	}
 	server.EnableHTTP2 = true
+	configure(server.Config)
 	server.StartTLS()
 	defer server.Close()
 	open := func() *bufio.Reader {

@@ -176,7 +176,7 @@ func (s *Watch) follow() bool {
 	}
 	for {
 		if !s.within && s.canPull() {
-			return true
+			return s.flush(time.Time{}, false) // the initial events
 		}
 		switch s.step(s.next) {
 		case ended:
