@@ -53,8 +53,8 @@ type conn struct {
 	resets  budget
 	unacked int // SETTINGS that the client has not acknowledged
 
-	window     atomic.Int64 // as Stream.window, of the connection
-	deadline   time.Time    // of writes; for the writer only
+	window     atomic.Int64  // as Stream.window, of the connection
+	deadline   time.Time     // of writes; for the writer only
 	wakes      atomic.Uint64 // since the writer has looked; it does not run while there are none
 	writerDone chan struct{} // closed when it does not run any more
 

@@ -77,28 +77,45 @@ func (c *conn) processSettings(f *http2.SettingsFrame) error {
 	if f.NumSettings() > 100 {
 		return errTooMuch
 	}
-	if err := f.ForeachSetting(c.set); err != nil {
+	// Only the last value of a setting counts, but all have to be valid.
+	window, table := int64(-1), int64(-1)
+	err := f.ForeachSetting(func(s http2.Setting) error {
+		switch s.ID {
+		case http2.SettingInitialWindowSize:
+			window = int64(s.Val)
+		case http2.SettingHeaderTableSize:
+			table = int64(s.Val)
+		}
+		return s.Valid()
+	})
+	if err != nil {
+		return err
+	}
+	if err := c.set(window, table); err != nil {
 		return err
 	}
 	return c.reply(appendHeader(nil, 0, http2.FrameSettings, http2.FlagSettingsAck, 0))
 }
 
-func (c *conn) set(s http2.Setting) error {
-	if err := s.Valid(); err != nil {
-		return err
-	}
+// set applies the client's settings; -1 is for one that it has not sent.
+func (c *conn) set(window, table int64) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	switch s.ID {
-	case http2.SettingHeaderTableSize:
-		c.encoder.SetMaxDynamicTableSize(s.Val)
-	case http2.SettingInitialWindowSize:
-		change := int64(s.Val) - c.initial
-		c.initial = int64(s.Val)
-		for _, st := range c.streams {
-			if !c.widen(st, change) {
-				return connectionError{http2.ErrCodeFlowControl, "a window exceeds 2^31-1 bytes"}
-			}
+	if table >= 0 {
+		c.encoder.SetMaxDynamicTableSize(uint32(table))
+	}
+	if window < 0 || window == c.initial {
+		return nil
+	}
+	change := window - c.initial
+	c.initial = window
+	n := 0
+	for _, st := range c.streams {
+		if n++; n%streamsPerFrame == 0 && !c.noise.spend() {
+			return errTooMuch
+		}
+		if !c.widen(st, change) {
+			return connectionError{http2.ErrCodeFlowControl, "a window exceeds 2^31-1 bytes"}
 		}
 	}
 	return nil

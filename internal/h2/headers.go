@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 
 	"golang.org/x/net/http/httpguts"
 	"golang.org/x/net/http2"
@@ -81,7 +82,7 @@ func (h *headerReader) field(f hpack.HeaderField) {
 	if b.tooLarge || b.invalid != nil {
 		return
 	}
-	if !httpguts.ValidHeaderFieldValue(f.Value) {
+	if !httpguts.ValidHeaderFieldValue(f.Value) || strings.Trim(f.Value, " \t") != f.Value {
 		b.invalid = fmt.Errorf("the value of %q is not valid", f.Name) // the value may be a secret
 		return
 	}

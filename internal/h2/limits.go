@@ -29,6 +29,8 @@ const (
 	// PRIORITY, empty DATA): so many at once, and so many per second
 	// (CVE-2019-9513, CVE-2019-9518).
 	idleFrames, idleFramesPerSecond = 10000, 1000
+	// streamsPerFrame is how many streams' windows SETTINGS may change as one such frame.
+	streamsPerFrame = 100
 
 	// The same of requests that end before they are answered, because the client resets
 	// them (CVE-2023-44487) or because they are malformed (CVE-2025-8671).

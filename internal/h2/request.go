@@ -34,15 +34,13 @@ func (c *conn) open(id uint32, ended bool, block *headerBlock) error {
 		return nil // it crossed with the GOAWAY
 	}
 	c.maxID = id
-	orphans := c.orphans > maxOrphans
+	// A handler counts until it returns, even if its stream was reset (CVE-2023-44487).
+	full := len(c.streams)+c.orphans >= int(c.server.maxStreams) || c.orphans >= maxOrphans
 	unsent := len(c.control) > maxUnsentHeaders
-	full := len(c.streams) >= int(c.server.maxStreams)
 	c.mu.Unlock()
 	switch {
 	case err != nil:
 		return malformed(id, err)
-	case orphans:
-		return connectionError{http2.ErrCodeEnhanceYourCalm, "the handlers of too many reset streams still run"}
 	case unsent:
 		return connectionError{http2.ErrCodeEnhanceYourCalm, "the client does not read the answers to its requests"}
 	case full:
@@ -131,7 +129,7 @@ func (c *conn) request(b *headerBlock, ended bool) (*http.Request, error) {
 		return nil, errors.New("no valid :method")
 	case b.scheme != "http" && b.scheme != "https":
 		return nil, errors.New(":scheme is neither http nor https")
-	case !strings.HasPrefix(b.path, "/") && !(b.path == "*" && b.method == http.MethodOptions):
+	case !validPath(b.path) && !(b.path == "*" && b.method == http.MethodOptions):
 		return nil, errors.New("no valid :path")
 	case len(hosts) > 1 || len(hosts) == 1 && b.pseudo[":authority"] && hosts[0] != b.authority:
 		return nil, errors.New("Host differs from :authority") //nolint:staticcheck // a header's name
@@ -168,6 +166,12 @@ func (c *conn) request(b *headerBlock, ended bool) (*http.Request, error) {
 	}
 	delete(b.header, "Trailer")
 	return r, nil
+}
+
+// validPath reports whether a path, with its query, could stand in a request line. What
+// comes after a space there would be something else (request smuggling).
+func validPath(path string) bool {
+	return strings.HasPrefix(path, "/") && !strings.ContainsFunc(path, func(r rune) bool { return r <= ' ' || r == 0x7f })
 }
 
 func contentLength(values []string, ended bool) (int64, error) {

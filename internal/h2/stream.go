@@ -47,8 +47,8 @@ type Stream struct {
 	remoteEnd  bool // the client has sent everything
 	localEnd   bool // so has the server
 	closed     bool
-	handled    bool // a handler runs
-	orphan     bool // it was closed while a handler ran
+	handled    bool  // a handler runs
+	orphan     bool  // it was closed while a handler ran
 	answered   bool  // the header of the response has been queued
 	err        error // why it has ended; for Write and for the request's body
 	gone       chan struct{}

@@ -88,6 +88,9 @@ func (c *conn) fill(b *batch) bool {
 	c.replies = 0
 	over := c.over
 	c.mu.Unlock()
+	if c.window.Load() > 0 {
+		c.unblock()
+	}
 	c.readyMu.Lock()
 	b.turn = append(b.turn[:0], c.ready...)
 	clear(c.ready)
@@ -295,13 +298,21 @@ func (c *conn) room(st *Stream, n int) int {
 	}
 }
 
-// unblock serves the streams again that wait for the connection's window.
+// unblock serves streams again that wait for the connection's window: some at a time, as a
+// small window must not make work for all.
 func (c *conn) unblock() {
+	n := 1 + c.window.Load()/1024
+	var some []*Stream
 	c.readyMu.Lock()
-	blocked := c.blocked
-	c.blocked = nil
+	for st := range c.blocked {
+		if n--; n < 0 {
+			break
+		}
+		some = append(some, st)
+		delete(c.blocked, st)
+	}
 	c.readyMu.Unlock()
-	for st := range blocked {
+	for _, st := range some {
 		c.enqueue(st)
 	}
 }
