@@ -1,0 +1,181 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package h2_test
+
+import (
+	"fmt"
+	"net/http"
+	"runtime"
+	"strings"
+	"testing"
+
+	"golang.org/x/net/http2"
+
+	"github.com/watchkeeper/watchkeeper/internal/h2/h2test"
+)
+
+// allocated returns how many bytes a function has allocated, with the goroutines that ran
+// meanwhile.
+func allocated(f func()) uint64 {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	f()
+	runtime.ReadMemStats(&after)
+	return after.TotalAlloc - before.TotalAlloc
+}
+
+// TestContinuationFlood sends a header block that does not end (CVE-2023-45288). The
+// server disconnects the client after a multiple of the allowed size, whatever is in the
+// block, and on whatever stream.
+func TestContinuationFlood(t *testing.T) {
+	// maxRaw is how much of a header block the server may read.
+	const maxRaw = 8*maxHeaderBytes + 64<<10
+	for name, part := range map[string][]byte{
+		"empty frames":            {},
+		"one byte, a short field": {0x82 + 14}, // accept-charset, with an empty value
+		"long fields":             append([]byte{0x00, 0x01, 'x', 0x7f, 0x81, 0x7c}, make([]byte, 16000)...),
+		"incomplete fields":       append([]byte{0x00, 0x01, 'x', 0x7f, 0x80, 0xff, 0xff, 0x01}, make([]byte, 16000)...),
+	} {
+		for stream, prepare := range map[string]func(*testing.T, *h2test.Conn) uint32{
+			"new stream": func(*testing.T, *h2test.Conn) uint32 { return 1 },
+			"trailers": func(t *testing.T, c *h2test.Conn) uint32 {
+				id, err := c.Open(false, h2test.Request("POST", "/")...)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return id
+			},
+			"refused stream": func(t *testing.T, c *h2test.Conn) uint32 {
+				for range maxStreams {
+					if _, err := c.Open(false, h2test.Request("POST", "/")...); err != nil {
+						t.Fatal(err)
+					}
+				}
+				return 2*maxStreams + 1
+			},
+			"stream that was reset": func(t *testing.T, c *h2test.Conn) uint32 {
+				id, err := c.Open(false, h2test.Request("POST", "/")...)
+				if err == nil {
+					err = c.Reset(id, http2.ErrCodeCancel)
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				return id
+			},
+		} {
+			bubble(t, name+", "+stream, func(t *testing.T) {
+				s := start(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
+				c := h2test.New(t, s.Pipe(t))
+				id := prepare(t, c)
+				c.Track(id)
+				before := c.Written()
+				block := c.Encode(":method", "GET", ":scheme", "http", ":path", "/")
+				if stream == "trailers" {
+					block = nil
+				}
+				err := c.Frames(func(f *http2.Framer) {
+					_ = f.WriteHeaders(http2.HeadersFrameParam{StreamID: id, EndStream: true, BlockFragment: block})
+				})
+				frames := 0
+				for ; err == nil && frames < 1_000_000; frames++ {
+					err = c.Frames(func(f *http2.Framer) { _ = f.WriteContinuation(id, false, part) })
+				}
+				if err == nil {
+					t.Fatalf("the connection is open after %d CONTINUATION frames", frames)
+				}
+				c.Wait("the end of the connection", func(s *h2test.State) bool { return s.Closed })
+				if took := c.Written() - before; took > maxRaw {
+					t.Errorf("the server took %d bytes in %d frames of a header block", took, frames)
+				}
+			})
+		}
+	}
+}
+
+// TestHeaderBombs sends header lists that exceed the limit when they are decoded. The
+// request is refused, and the connection goes on: its HPACK tables are in step.
+func TestHeaderBombs(t *testing.T) {
+	long := strings.Repeat("a", 3000)
+	short := []string{}
+	for i := range 2000 {
+		short = append(short, fmt.Sprint("x-", i), "")
+	}
+	repeated := []string{}
+	for range 100_000 {
+		repeated = append(repeated, "x-bomb", long) // 1 byte each: 300 MB in 100 kB
+	}
+	for name, fields := range map[string][]string{
+		"a long value":        {"x-long", strings.Repeat("b", maxHeaderBytes+5000)},
+		"a long name":         {strings.Repeat("c", maxHeaderBytes+5000), "x"},
+		"many short ones":     short,
+		"references to a one": repeated[:2*30_000],
+		"more references":     repeated,
+		"cookie crumbs":       append([]string{"cookie", "a"}, strings.Split(strings.Repeat("cookie,d=1,", 4000), ",")[:8000]...),
+	} {
+		bubble(t, name, func(t *testing.T) {
+			var handlers gauge
+			s := start(t, handlers.count(hello))
+			c := h2test.New(t, s.Pipe(t))
+			if a := c.Exchange("/before", "x-before", "in the table"); a.Status != "200" {
+				t.Fatalf("before: %+v", a)
+			}
+			var id uint32
+			block := h2test.Request("GET", "/bomb", fields...)
+			size := allocated(func() {
+				var err error
+				if id, err = c.Open(true, block...); err != nil {
+					t.Logf("while it is sent: %v", err)
+				}
+				_ = c.Await(func(s *h2test.State) bool { return s.Streams[id].Done() })
+			})
+			// The client allocates as well: for its block, and pipes for nothing.
+			if limit := uint64(4<<20 + 64*len(block)); size > limit {
+				t.Errorf("%d bytes were allocated, which exceeds %d", size, limit)
+			}
+			var closed bool
+			c.Look(func(s *h2test.State) {
+				closed = s.Closed
+				if a := s.Streams[id]; a.Status != "431" && !(a.Reset && a.Code != http2.ErrCodeNo) && !s.GoAway {
+					t.Errorf("%+v, closed: %v", a, s.Closed)
+				}
+			})
+			if !closed {
+				if a := c.Exchange("/after", "x-before", "in the table"); a.Status != "200" {
+					t.Errorf("after: %+v", a)
+				}
+			}
+			if seen, _ := handlers.total(); seen > 2 || !closed && seen != 2 {
+				t.Errorf("%d requests have reached a handler", seen)
+			}
+		})
+	}
+}
+
+// TestLargeHeaders sends headers just below the limit, in many frames. They are served.
+func TestLargeHeaders(t *testing.T) {
+	bubble(t, "one connection", func(t *testing.T) {
+		s := start(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			_, _ = fmt.Fprint(w, len(r.Header.Get("X-Long")))
+		}))
+		c := h2test.New(t, s.Pipe(t))
+		const size = maxHeaderBytes - 1000
+		pairs := h2test.Request("GET", "/", "x-long", strings.Repeat("~", size)) // incompressible
+		block := c.Encode(pairs...)
+		c.Track(1)
+		err := c.Frames(func(f *http2.Framer) {
+			_ = f.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, EndStream: true, BlockFragment: block[:100]})
+			for block = block[100:]; len(block) > 4000; block = block[4000:] {
+				_ = f.WriteContinuation(1, false, block[:4000])
+			}
+			_ = f.WriteContinuation(1, true, block)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if a := c.Answer(1); a.Status != "200" || string(a.Body) != fmt.Sprint(size) {
+			t.Errorf("%s: %s", a.Status, a.Body)
+		}
+	})
+}
