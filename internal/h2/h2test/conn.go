@@ -30,7 +30,7 @@ type Conn struct {
 	t    testing.TB
 	conn net.Conn
 
-	writing sync.Mutex // guards the fields below, and the order of frames
+	writing lock // guards the fields below, and the order of frames
 	buffer  bytes.Buffer
 	framer  *http2.Framer // to the buffer
 	block   bytes.Buffer
@@ -49,6 +49,13 @@ type Conn struct {
 	credit  int64   // how much DATA the server may send on the connection
 	pings   map[[8]byte]int
 }
+
+// A lock is a mutex that may be held while a goroutine waits for the server: for
+// testing/synctest, one that waits for a sync.Mutex is not blocked, and time stands.
+type lock chan struct{}
+
+func (l lock) Lock()   { l <- struct{}{} }
+func (l lock) Unlock() { <-l }
 
 // A State is what the server has sent.
 type State struct {
@@ -130,7 +137,7 @@ func Bare(t testing.TB, conn net.Conn) *Conn {
 }
 
 func newConn(t testing.TB, conn net.Conn) *Conn {
-	c := &Conn{t: t, conn: conn, next: 1, base: defaultWindow, credit: defaultWindow, pings: map[[8]byte]int{}}
+	c := &Conn{t: t, conn: conn, writing: make(lock, 1), next: 1, base: defaultWindow, credit: defaultWindow, pings: map[[8]byte]int{}}
 	c.changed = sync.NewCond(&c.mu)
 	c.framer = http2.NewFramer(&c.buffer, nil)
 	c.framer.AllowIllegalWrites = true
