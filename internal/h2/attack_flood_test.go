@@ -176,7 +176,7 @@ func TestKeepalive(t *testing.T) {
 		c.Wait("the last answer", func(s *h2test.State) bool { return s.PingAcks == 3600 })
 		c.Look(func(s *h2test.State) {
 			if a := s.Streams[id]; a.Done() || a.Status != "200" {
-				t.Errorf("the watch: %+v", a)
+				t.Errorf("the watch: %v", a)
 			}
 		})
 	})

@@ -119,7 +119,7 @@ func TestHeaderBombs(t *testing.T) {
 			s := start(t, handlers.count(hello))
 			c := h2test.New(t, s.Pipe(t))
 			if a := c.Exchange("/before", "x-before", "in the table"); a.Status != "200" {
-				t.Fatalf("before: %+v", a)
+				t.Fatalf("before: %v", a)
 			}
 			var id uint32
 			block := h2test.Request("GET", "/bomb", fields...)
@@ -143,7 +143,7 @@ func TestHeaderBombs(t *testing.T) {
 			})
 			if !closed {
 				if a := c.Exchange("/after", "x-before", "in the table"); a.Status != "200" {
-					t.Errorf("after: %+v", a)
+					t.Errorf("after: %v", a)
 				}
 			}
 			if seen, _ := handlers.total(); seen > 2 || !closed && seen != 2 {

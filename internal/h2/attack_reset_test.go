@@ -129,16 +129,16 @@ func TestTooManyStreams(t *testing.T) {
 			a := c.Answer(id)
 			switch {
 			case i < maxStreams && a.Status != "200":
-				t.Errorf("stream %d: %+v", i, a)
+				t.Errorf("stream %d: %v", i, a)
 			case i >= maxStreams && (!a.Reset || a.Code != http2.ErrCodeRefusedStream):
-				t.Errorf("stream %d was not refused: %+v", i, a)
+				t.Errorf("stream %d was not refused: %v", i, a)
 			}
 		}
 		if seen, most := handlers.total(); seen != maxStreams || most > maxStreams {
 			t.Errorf("%d handlers, %d at the same time, for %d streams", seen, most, maxStreams)
 		}
 		if a := c.Exchange("/after"); a.Status != "200" {
-			t.Errorf("afterwards: %+v", a)
+			t.Errorf("afterwards: %v", a)
 		}
 	})
 }
@@ -194,7 +194,7 @@ func TestBursts(t *testing.T) {
 		}
 		for _, id := range ids {
 			if a := c.Answer(id); a.Status != "200" || !a.Ended {
-				t.Fatalf("%+v", a)
+				t.Fatalf("%v", a)
 			}
 		}
 	})

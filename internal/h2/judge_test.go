@@ -8,6 +8,7 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/watchkeeper/watchkeeper/internal/h2/h2test"
 )
@@ -24,7 +25,13 @@ const (
 // goroutine remains.
 func bubble(t *testing.T, name string, test func(t *testing.T)) {
 	t.Helper()
-	t.Run(name, func(t *testing.T) { synctest.Test(t, test) })
+	t.Run(name, func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			// The last cleanup: what waits for a timer of the server has a minute to end.
+			t.Cleanup(func() { time.Sleep(time.Minute) })
+			test(t)
+		})
+	})
 }
 
 // start serves a handler over HTTP/2 until the test ends.

@@ -94,6 +94,15 @@ type Stream struct {
 	Window int64
 }
 
+// String describes the stream.
+func (s *Stream) String() string {
+	text := fmt.Sprintf("stream %d: status %q, %d bytes of body, ended: %v", s.ID, s.Status, s.received, s.Ended)
+	if s.Reset {
+		text += fmt.Sprintf(", reset: %v", s.Code)
+	}
+	return text
+}
+
 // Done reports whether the server has ended the stream.
 func (s *Stream) Done() bool { return s.Ended || s.Reset }
 
