@@ -5,11 +5,13 @@ package h2_test
 
 import (
 	"net/http"
+	"os"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/watchkeeper/watchkeeper/internal/h2"
 	"github.com/watchkeeper/watchkeeper/internal/h2/h2test"
 )
 
@@ -19,6 +21,10 @@ const (
 	// maxHeaderBytes is how long the headers of a request may be in most tests.
 	maxHeaderBytes = 32 << 10
 )
+
+// standard makes net/http's own HTTP/2 server the one that is judged, for comparison. It
+// fails some tests.
+var standard = os.Getenv("WATCHKEEPER_HTTP2") == "standard"
 
 // bubble runs a test with a clock of its own (testing/synctest), which stands while a
 // goroutine runs: limits per second are the same on a slow machine. The test fails if a
@@ -50,12 +56,11 @@ func start(t testing.TB, handler http.Handler, options ...func(*http.Server)) *h
 	for _, o := range options {
 		o(hs)
 	}
-	configure(t, hs)
+	if !standard {
+		h2.Configure(hs)
+	}
 	return h2test.Start(t, hs)
 }
-
-// configure makes the server under test serve the connections of hs.
-func configure(testing.TB, *http.Server) {}
 
 // streams sets how many streams a connection may have.
 func streams(n int) func(*http.Server) {

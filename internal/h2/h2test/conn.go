@@ -48,6 +48,7 @@ type Conn struct {
 	pending []int64 // not yet acknowledged ones, -1 for SETTINGS without it
 	credit  int64   // how much DATA the server may send on the connection
 	pings   map[[8]byte]int
+	greeted bool // the server's first SETTINGS have been acknowledged
 }
 
 // A lock is a mutex that may be held while a goroutine waits for the server: for
@@ -129,13 +130,26 @@ func New(t testing.TB, conn net.Conn, options ...Option) *Conn {
 	if !c.manual {
 		c.Listen()
 	}
-	if err := c.Write([]byte(http2.ClientPreface)); err != nil {
+	if err := c.greet(settings); err != nil {
 		t.Fatalf("the preface: %v", err)
 	}
-	if err := c.Settings(settings...); err != nil {
-		t.Fatalf("the first SETTINGS: %v", err)
+	if !c.manual { // so that a test knows what follows on the wire
+		c.Wait("the server's SETTINGS", func(*State) bool { return c.greeted })
 	}
 	return c
+}
+
+// greet sends the preface and SETTINGS before anything else.
+func (c *Conn) greet(settings []http2.Setting) error {
+	c.writing.Lock()
+	defer c.writing.Unlock()
+	c.mu.Lock()
+	c.expectLocked(settings)
+	c.mu.Unlock()
+	if err := c.writeLocked([]byte(http2.ClientPreface)); err != nil {
+		return err
+	}
+	return c.framesLocked(func(f *http2.Framer) { _ = f.WriteSettings(settings...) })
 }
 
 // Bare is New without a preface, settings or reading.
@@ -278,6 +292,12 @@ func (c *Conn) Reset(id uint32, code http2.ErrCode) error {
 // Settings sends SETTINGS.
 func (c *Conn) Settings(settings ...http2.Setting) error {
 	c.mu.Lock()
+	c.expectLocked(settings)
+	c.mu.Unlock()
+	return c.Frames(func(f *http2.Framer) { _ = f.WriteSettings(settings...) })
+}
+
+func (c *Conn) expectLocked(settings []http2.Setting) {
 	window := int64(-1)
 	for _, s := range settings {
 		if s.ID == http2.SettingInitialWindowSize {
@@ -285,8 +305,6 @@ func (c *Conn) Settings(settings ...http2.Setting) error {
 		}
 	}
 	c.pending = append(c.pending, window)
-	c.mu.Unlock()
-	return c.Frames(func(f *http2.Framer) { _ = f.WriteSettings(settings...) })
 }
 
 // Ping sends PING.
@@ -394,6 +412,14 @@ func (c *Conn) Exchange(path string, more ...string) *Stream {
 		c.t.Fatalf("GET %s: %v", path, err)
 	}
 	return c.Answer(id)
+}
+
+// Refused reports whether the server has ended the connection, or is about to because of
+// an error. It may read for a while what the client sends, so that writing is no sign.
+func (c *Conn) Refused() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.state.Closed || c.state.GoAway && c.state.GoAwayCode != http2.ErrCodeNo
 }
 
 // Answer waits for the end of a stream and returns a copy of it.

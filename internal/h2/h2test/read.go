@@ -66,7 +66,13 @@ func (c *Conn) seeLocked(frame http2.Frame) {
 			c.state.Settings[s.ID] = s.Val
 			return s.Valid()
 		})
-		c.reply(func(f *http2.Framer) { _ = f.WriteSettingsAck() })
+		c.reading.Go(func() {
+			_ = c.Frames(func(f *http2.Framer) { _ = f.WriteSettingsAck() })
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			c.greeted = true
+			c.changed.Broadcast()
+		})
 	case *http2.PingFrame:
 		if !f.IsAck() {
 			data := f.Data
