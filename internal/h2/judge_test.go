@@ -4,6 +4,8 @@
 package h2_test
 
 import (
+	"io"
+	"log"
 	"net/http"
 	"os"
 	"sync"
@@ -52,6 +54,7 @@ func start(t testing.TB, handler http.Handler, options ...func(*http.Server)) *h
 		Protocols:      &protocols,
 		HTTP2:          &http.HTTP2Config{MaxConcurrentStreams: maxStreams},
 		MaxHeaderBytes: maxHeaderBytes,
+		ErrorLog:       log.New(io.Discard, "", 0),
 	}
 	for _, o := range options {
 		o(hs)

@@ -351,6 +351,16 @@ func (c *Conn) Track(id uint32) {
 	}
 }
 
+// Forget drops what is known of a stream that has ended.
+func (c *Conn) Forget(id uint32) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.state.Streams, id)
+}
+
+// Patience makes writing fail when the server takes nothing for a time from now on.
+func (c *Conn) Patience(d time.Duration) { _ = c.conn.SetWriteDeadline(time.Now().Add(d)) }
+
 // Look calls a function with the state.
 func (c *Conn) Look(see func(*State)) {
 	c.mu.Lock()

@@ -7,8 +7,6 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
-	"io"
-	"log"
 	"net"
 	"net/http"
 	"sync"
@@ -29,9 +27,6 @@ type Server struct {
 func Start(t testing.TB, hs *http.Server) *Server {
 	t.Helper()
 	s := &Server{HTTP: hs, listener: &pipeListener{conns: make(chan net.Conn), closed: make(chan struct{})}}
-	if hs.ErrorLog == nil {
-		hs.ErrorLog = log.New(io.Discard, "", 0)
-	}
 	s.serving.Go(func() {
 		var err error
 		if hs.TLSConfig != nil {
