@@ -95,6 +95,10 @@ func parseSchedstat(b []byte) (time.Duration, error) {
 // RSS returns the resident set in bytes.
 func RSS(pid int) (float64, error) { return status(pid, "VmRSS:") }
 
+// AnonymousRSS returns the part of the resident set that is no file's: not the pages of
+// the program, which the kernel maps by the megabyte and drops when it needs memory.
+func AnonymousRSS(pid int) (float64, error) { return status(pid, "RssAnon:") }
+
 // PeakRSS returns the largest resident set so far, in bytes.
 func PeakRSS(pid int) (float64, error) { return status(pid, "VmHWM:") }
 

@@ -69,6 +69,9 @@ func TestTable(t *testing.T) {
 		{Title: "too little", Direct: "Z/via=direct ns/op", Gateway: gateway, Target: 1, Says: "≤ 1"},
 		{Title: "not compared", Direct: "Y ns/op", Gateway: gateway, Target: 1, Says: "≤ 1"},
 		{Title: "absolute", Direct: direct, Gateway: gateway, Scale: 1e-3, Target: 60, Absolute: true, Says: "≤ 60"},
+		{Title: "enough", Gateway: gateway, Scale: 1e-3, Target: 40, Absolute: true, AtLeast: true, Says: "≥ 40"},
+		{Title: "not enough", Gateway: gateway, Scale: 1e-3, Target: 60, Absolute: true, AtLeast: true, Says: "≥ 60"},
+		{Title: "beside", Direct: direct, Beside: "another", Gateway: gateway, Scale: 1e-3},
 		{Title: "no target", Direct: gateway, Gateway: direct},
 		{Title: "not measured", Direct: direct, Gateway: "Y ns/op", Target: 1},
 	})
@@ -79,12 +82,15 @@ func TestTable(t *testing.T) {
 | too little | -5 | 50000 | – | ≤ 1 | **no** |
 | not compared | – | 50000 | – | ≤ 1 | **no** |
 | absolute | 200 | 50 | 1/4 | ≤ 60 | yes |
+| enough | – | 50 | – | ≥ 40 | yes |
+| not enough | – | 50 | – | ≥ 60 | **no** |
+| beside | 200 (another) | 50 | 1/4 | – | – |
 | no target | 50000 | 200000 | 4 | – | – |
 `
 	if out.String() != want {
 		t.Errorf("the table is\n%s\nwant\n%s", out.String(), want)
 	}
-	if missed != 3 {
+	if missed != 4 {
 		t.Errorf("%d missed", missed)
 	}
 }

@@ -10,12 +10,14 @@ import (
 )
 
 // A Row compares a figure of the gateway with the API server's. If it has a target, less
-// is better.
+// is better, unless AtLeast is set.
 type Row struct {
 	Title string
 	// Direct and Gateway are keys of figures (see Median). Direct is "" if the API
 	// server has no such figure.
 	Direct, Gateway string
+	// Beside names what Direct is a figure of; "" is the API server.
+	Beside string
 	// Unit is printed after the figures. Scale is the factor from the measured unit
 	// to Unit; 0 means 1.
 	Unit  string
@@ -24,6 +26,8 @@ type Row struct {
 	// set, in Unit. 0 means that there is no target.
 	Target   float64
 	Absolute bool
+	// AtLeast makes Target the minimum of Gateway.
+	AtLeast bool
 	// Says is the text of the target.
 	Says string
 }
@@ -49,12 +53,16 @@ func (rep *Report) Table(w io.Writer, rows []Row) (missed int) {
 			if r.Absolute {
 				measured = gateway
 			}
-			if met = "yes"; !(measured <= r.Target) { // NaN is a miss
+			if met = "yes"; r.AtLeast && !(measured >= r.Target) || !r.AtLeast && !(measured <= r.Target) { // NaN is a miss
 				met = "**no**"
 				missed++
 			}
 		}
-		fmt.Fprintf(w, "| %s | %s | %s | %s | %s | %s |\n", r.Title, with(direct, r.Unit), with(gateway, r.Unit), ratio(gateway, direct), orDash(r.Says), met)
+		first := with(direct, r.Unit)
+		if r.Beside != "" {
+			first += " (" + r.Beside + ")"
+		}
+		fmt.Fprintf(w, "| %s | %s | %s | %s | %s | %s |\n", r.Title, first, with(gateway, r.Unit), ratio(gateway, direct), orDash(r.Says), met)
 	}
 	return missed
 }

@@ -1,0 +1,11 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build !linux
+
+package process
+
+import "errors"
+
+// Realtime needs Linux.
+func Realtime() (restore func() error, err error) { return nil, errors.ErrUnsupported }
