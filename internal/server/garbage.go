@@ -23,80 +23,72 @@ const (
 	// gcEvery is how often the share is measured. A single excess, as during the
 	// first list of a resource, does not change the percentage.
 	gcEvery = 3 * time.Second
-	// minSlack and minSlackShare are the bytes, and the share of the live heap, from
-	// which on slack is returned to the system.
-	minSlack, minSlackShare = 16 << 20, 0.05
-	// minReturnInterval is the least time between two returns: each is a collection.
+	// minReturnInterval is the least time between two returns of memory, which are
+	// collections. returnShare is the share of the time that they may take.
 	minReturnInterval = 30 * time.Second
+	returnShare       = 0.01
 )
 
 // CollectGarbage adjusts the percentage by which the heap grows, and returns memory to
 // the system, until ctx ends, unless GOGC sets the percentage.
 //
-// The runtime returns memory too, but plans that in a collection. After a burst, such as
-// the first list of a resource or of its record, an idle gateway has no collection for
-// two minutes, and keeps the size that it had during the last one.
+// The runtime returns memory too, but as the last collection planned. After a burst, such
+// as the first list of a resource or the loading of its record, that is out of date: much
+// has become garbage since, and an idle gateway has no other collection for two minutes.
 func CollectGarbage(ctx context.Context) {
 	if os.Getenv("GOGC") != "" {
 		return
 	}
 	percent := minGC
 	defer debug.SetGCPercent(debug.SetGCPercent(percent))
-	var returned time.Time
-	for last, busy := readHeap(), false; ; {
+	worked := false // since memory was returned
+	var next time.Time
+	for last, busy := readWork(), false; ; {
 		select {
 		case <-ctx.Done():
 			return
 		case <-time.After(gcEvery):
 		}
-		now := readHeap()
-		gc, user := now.gc-last.gc, now.user-last.user
-		next := gcPercent(percent, gc, user)
-		if next < percent || next > percent && busy {
-			percent = next
+		now := readWork()
+		done := work{now.gc - last.gc, now.user - last.user}
+		wanted := gcPercent(percent, done)
+		if wanted < percent || wanted > percent && busy {
+			percent = wanted
 			debug.SetGCPercent(percent)
 		}
-		if idle(gc, user) && now.excessive() && time.Since(returned) >= minReturnInterval {
+		last, busy = now, wanted > minGC
+		if !done.idle() {
+			worked = true
+		} else if worked && time.Now().After(next) {
+			start := time.Now()
 			debug.FreeOSMemory()
-			returned = time.Now()
+			took := time.Since(start)
+			next = start.Add(max(minReturnInterval, time.Duration(float64(took)/returnShare)))
+			worked = false
+			last = readWork()
 		}
-		last, busy = now, next > minGC
 	}
 }
 
-// heap is what the runtime says about the heap, and about the work with it.
-type heap struct {
-	gc, user            float64 // seconds of CPU that collections and everything else took
-	live, objects, free uint64  // bytes after the last collection, now, and free but not returned
-}
+// work is the seconds of CPU that collections and everything else took.
+type work struct{ gc, user float64 }
 
-func readHeap() heap {
-	s := []metrics.Sample{
-		{Name: "/cpu/classes/gc/total:cpu-seconds"}, {Name: "/cpu/classes/user:cpu-seconds"},
-		{Name: "/gc/heap/live:bytes"}, {Name: "/memory/classes/heap/objects:bytes"}, {Name: "/memory/classes/heap/free:bytes"},
-	}
+func readWork() work {
+	s := []metrics.Sample{{Name: "/cpu/classes/gc/total:cpu-seconds"}, {Name: "/cpu/classes/user:cpu-seconds"}}
 	metrics.Read(s)
-	return heap{s[0].Value.Float64(), s[1].Value.Float64(), s[2].Value.Uint64(), s[3].Value.Uint64(), s[4].Value.Uint64()}
+	return work{s[0].Value.Float64(), s[1].Value.Float64()}
 }
 
-// excessive reports whether the slack, which is garbage and free memory, is worth a
-// collection.
-func (h heap) excessive() bool {
-	slack := h.free + max(h.objects, h.live) - h.live
-	return slack >= minSlack && float64(slack) >= minSlackShare*float64(h.live)
-}
+// idle reports whether this is next to nothing in gcEvery.
+func (w work) idle() bool { return w.gc+w.user < gcEvery.Seconds()/20 }
 
-// idle reports whether the gateway had next to nothing to do since the last measurement.
-func idle(gc, user float64) bool { return gc+user < gcEvery.Seconds()/20 }
-
-// gcPercent returns the new percentage, given the previous one and the seconds of
-// CPU that collections and everything else took with it. A collection costs the
-// same however rare it is, so the share of collections is inversely proportional
-// to the percentage.
-func gcPercent(was int, gc, user float64) int {
-	if idle(gc, user) {
+// gcPercent returns the new percentage, given the previous one and the work with it. A
+// collection costs the same however rare it is, so the share of collections is inversely
+// proportional to the percentage.
+func gcPercent(was int, w work) int {
+	if w.idle() {
 		return minGC
 	}
-	share := gc / (gc + user)
+	share := w.gc / (w.gc + w.user)
 	return min(max(int(float64(was)*share/maxGCShare), minGC), maxGC)
 }

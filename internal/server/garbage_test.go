@@ -21,7 +21,7 @@ func TestGCPercent(t *testing.T) {
 		{100, 0.05, 1.95, 25}, // a smaller share than before
 		{100, 0.002, 1.998, 20},
 	} {
-		if got := gcPercent(test.was, test.gc, test.user); got != test.want {
+		if got := gcPercent(test.was, work{test.gc, test.user}); got != test.want {
 			t.Errorf("%d%%, %g s of %g: %d%%, want %d%%", test.was, test.gc, test.gc+test.user, got, test.want)
 		}
 	}
