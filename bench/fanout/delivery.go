@@ -26,6 +26,11 @@ func deliveries(r *harness) error {
 	}
 	defer t.stop()
 	servers := t.all()
+	bare, err := r.bare(t.direct)
+	if err != nil {
+		return err
+	}
+	defer bare.stop()
 	for round := range *rounds {
 		r.Say("round %d: no watches", round+1)
 		none, err := r.watched(servers, nil, 0, s.updates, s.rate)
@@ -50,6 +55,15 @@ func deliveries(r *harness) error {
 						report.Value{Of: perOp(used[i]-none[i], s.updates*n), Unit: "cpu-ns/delivery"})
 				}
 			}
+		}
+		for _, e := range bare.endpoints {
+			r.Say("round %d: %d watches, %s", round+1, s.watches, e.via())
+			used, err := bare.watched(e, s.watches, s.updates, s.rate)
+			if err != nil {
+				return fmt.Errorf("%s: %w", e.via(), err)
+			}
+			r.report.Add("Delivery/"+e.via(), s.updates*s.watches,
+				report.Value{Of: perOp(used, s.updates*s.watches), Unit: "cpu-ns/delivery"})
 		}
 	}
 	return nil

@@ -32,11 +32,12 @@ type harness struct {
 	report *report.Report
 	report.Log
 
-	real   *clustertest.Cluster
-	writer *writer              // there
-	none   *clustertest.Cluster // starts gateways in front of fake API servers; it has no control plane
-	work   string               // directory of the gateway's key and certificate
-	roots  *x509.CertPool
+	real    *clustertest.Cluster
+	writer  *writer              // there
+	created bool                 // its Pods are created
+	none    *clustertest.Cluster // starts gateways in front of fake API servers; it has no control plane
+	work    string               // directory of the gateway's key and certificate
+	roots   *x509.CertPool
 }
 
 func newHarness(ctx context.Context, s sizes, t *report.Report, progress io.Writer) *harness {

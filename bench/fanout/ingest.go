@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/watchkeeper/watchkeeper/bench/lib/process"
 	"github.com/watchkeeper/watchkeeper/bench/lib/report"
 	"github.com/watchkeeper/watchkeeper/bench/lib/streams"
 )
@@ -83,67 +82,4 @@ func (r *harness) ingest(round, watches int) error {
 		report.Value{Of: perOp(used[0], s.ingest), Unit: "cpu-ns/event"},
 		report.Value{Of: float64(counts.Cut), Unit: "cut"})
 	return profiled()
-}
-
-// objectMemory measures the memory of a cached Pod in proportion to its JSON, from the
-// gateway's whole resident set: some time after the list, and after updates, of which
-// the window keeps a part.
-func objectMemory(r *harness) error {
-	s := r.sizes
-	for round := range *rounds {
-		if err := r.holdObjects(round, s.cached); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (r *harness) holdObjects(round, n int) error {
-	s := r.sizes
-	r.Say("round %d: %d cached Pods", round+1, n)
-	g, err := r.load(n, streams.HTTP1)
-	if err != nil {
-		return err
-	}
-	defer g.stop()
-	empty, err := process.RSS(g.gateway.pid)
-	if err != nil {
-		return err
-	}
-	if err := g.gateway.warm(r.ctx, pods); err != nil {
-		return err
-	}
-	if err := report.Sleep(r.ctx, s.steady); err != nil {
-		return err
-	}
-	steady, err := process.RSS(g.gateway.pid)
-	if err != nil {
-		return err
-	}
-	json, err := process.Metrics(g.gateway.debug, g.gateway.debugURL, "watchkeeper_resource_bytes")
-	if err != nil {
-		return err
-	}
-	if err := r.generate(g, 2*n, float64(2*n)/s.steady.Seconds()); err != nil {
-		return err
-	}
-	if err := report.Sleep(r.ctx, s.steady); err != nil {
-		return err
-	}
-	changed, err := process.RSS(g.gateway.pid)
-	if err != nil {
-		return err
-	}
-	live, err := g.gateway.memory()
-	if err != nil {
-		return err
-	}
-	r.report.Add("Object/via=gateway", n,
-		report.Value{Of: json[0] / float64(n), Unit: "json-B/object"},
-		report.Value{Of: steady / float64(n), Unit: "rss-B/object"},
-		report.Value{Of: steady / json[0], Unit: "rss/json"},
-		report.Value{Of: (steady - empty) / json[0], Unit: "more-rss/json"},
-		report.Value{Of: changed / json[0], Unit: "updated-rss/json"},
-		report.Value{Of: live.Live / json[0], Unit: "updated-live/json"})
-	return nil
 }

@@ -45,7 +45,6 @@ func lists(r *harness) error {
 	if _, err := r.cluster(); err != nil {
 		return err
 	}
-	r.Say("creating %d Pods…", s.pods)
 	if err := r.createPods(s.pods); err != nil {
 		return err
 	}
@@ -122,9 +121,13 @@ func (r *harness) list(e *endpoint, l listing, times int) (size int64, err error
 	return size, profiled()
 }
 
-// createPods creates Pods of 3.3 KB of JSON in the writer's namespace, which no
-// scheduler handles. Every ten of them share a label.
+// createPods creates Pods of 3.3 KB of JSON in the writer's namespace, unless another
+// scenario has, which no scheduler handles. Every ten of them share a label.
 func (r *harness) createPods(n int) error {
+	if r.created {
+		return nil
+	}
+	r.Say("creating %d Pods…", n)
 	var g errgroup.Group
 	g.SetLimit(maxInFlight)
 	for i := range n {
@@ -139,7 +142,9 @@ func (r *harness) createPods(n int) error {
 			return r.writer.send(r.ctx, http.MethodPost, "/api/v1/namespaces/"+namespace+"/pods", string(body))
 		})
 	}
-	return g.Wait()
+	err := g.Wait()
+	r.created = err == nil
+	return err
 }
 
 // unscheduled returns the i-th synthetic Pod without a node, an owner and a status, so

@@ -8,7 +8,7 @@
 //
 // It prints Go benchmark lines while it runs and a table of the medians at the end.
 // docs/benchmarks.md describes what it measures. If a scenario fails, the others still
-// run, and the exit status is 1. It needs bin/localcluster, about 20 minutes, and an
+// run, and the exit status is 1. It needs bin/localcluster, about 25 minutes, and an
 // open-file limit of 20,000.
 package main
 
@@ -24,6 +24,8 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/watchkeeper/watchkeeper/bench/lib/baseline"
+	"github.com/watchkeeper/watchkeeper/bench/lib/informers"
 	"github.com/watchkeeper/watchkeeper/bench/lib/report"
 	"github.com/watchkeeper/watchkeeper/internal/fakeapi"
 	"github.com/watchkeeper/watchkeeper/internal/fakeapi/fakeprocess"
@@ -35,6 +37,8 @@ var (
 	quick       = flag.Bool("quick", false, "smaller numbers, for a first look: a few minutes")
 	profiles    = flag.String("profiles", "", "a directory for CPU profiles of the gateway")
 	fakeAPIPods = flag.Int("fakeapi", 0, "serve a fake API server with this many Pods until standard input ends")
+	writesOf    = flag.Int("baseline", 0, "serve watches whose events have this many bytes; an event for each byte of standard input")
+	asInformer  = flag.Bool("informer", false, "run a client-go informer with an order from standard input")
 )
 
 // A scenario measures one thing, over all rounds.
@@ -52,6 +56,7 @@ var scenarios = []scenario{
 	{"latency", latency},
 	{"saturation", saturation},
 	{"list", lists},
+	{"users", users},
 	{"objects", objectMemory},
 	{"ingest", events},
 	{"held", held},
@@ -62,11 +67,16 @@ func init() { flag.IntVar(fakeAPIPods, "cannon", 0, "the former name of -fakeapi
 func main() {
 	flag.Parse()
 	var err error
-	if *fakeAPIPods > 0 {
+	switch {
+	case *fakeAPIPods > 0:
 		err = fakeprocess.Serve(fakeapi.Options{Population: fakeapi.Population{
 			Pods: *fakeAPIPods, Formats: []fakeapi.Format{fakeapi.JSON, fakeapi.Table},
 		}}, os.Stdin, os.Stdout)
-	} else {
+	case *writesOf > 0:
+		err = baseline.Serve(*writesOf, os.Stdin, os.Stdout)
+	case *asInformer:
+		err = informers.Serve(os.Stdin, os.Stdout)
+	default:
 		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 		defer stop()
 		err = run(ctx, chooseSizes(*quick), os.Stdout, os.Stderr)

@@ -50,11 +50,11 @@ func TestRun(t *testing.T) {
 	}
 	for want, times := range map[string]int{
 		`(?m)^BenchmarkIngest/via=gateway/watches=[01] 500( [0-9.]+ [^ \n]+){3} 0 cut$`:          4,
-		`(?m)^BenchmarkObject/via=gateway 100( [-0-9.]+ [^ \n]+){6}$`:                            2,
+		`(?m)^BenchmarkObject/via=gateway/record=(true|false) 100( [-0-9.]+ [^ \n]+){8}$`:        4,
 		`(?m)^BenchmarkHeld/via=gateway/proto=http1 2 10 watches 0 cut 0 lost 0 missed [0-9.]+ `: 1,
 		`(?m)^BenchmarkHeld/via=gateway/proto=http2 2 20 watches 0 cut 0 lost 0 missed [0-9.]+ `: 1,
 		`(?m)^\| watches cut or events lost, of (10|20) .* \| – \| 0 \| – \| 0 \| yes \|$`:       2,
-		`(?m)^\| memory per cached Pod, .* \| ≤ 1.3 \| \*\*no\*\* \|$`:                           1, // of so few
+		`(?m)^\| memory per cached Pod, .* \| ≤ 1.3 \| \*\*no\*\* \|$`:                           4, // of so few
 		`(?m)^\| CPU per event in, one watch \| – \| [0-9.]+ µs \| – \| – \| – \|$`:              1,
 	} {
 		if n := len(regexp.MustCompile(want).FindAllString(out.String(), -1)); n != times {

@@ -39,11 +39,23 @@ func rows(s sizes) []report.Row {
 	alone := func(title, unit string, scale float64, direct, gateway string, limit float64, says string) {
 		all = append(all, report.Row{Title: title, Unit: unit, Scale: scale, Direct: direct, Gateway: gateway, Target: limit, Absolute: true, Says: says})
 	}
+	// bare adds a row that compares the CPU of a delivery with that of a process that only
+	// writes the same bytes. limit is the largest ratio; 0 is none.
+	bare := func(title, proto string, limit float64) {
+		row := report.Row{Title: title, Unit: "µs", Scale: micro, Beside: "writes", Target: limit,
+			Direct: "Delivery/via=baseline/proto=" + proto + " cpu-ns/delivery", Gateway: "Delivery/via=gateway/proto=" + proto + " cpu-ns/delivery"}
+		if limit > 0 {
+			row.Says = fmt.Sprintf("≤ %g", limit)
+		}
+		all = append(all, row)
+	}
 	watches := fmt.Sprintf("%d watches", s.watches)
-	against("CPU per delivery, "+watches+", TLS HTTP/2", "µs", micro, "Delivery", overTLS, " cpu-ns/delivery", 2.2)
-	against("CPU per delivery, "+watches+", plain HTTP/1.1", "µs", micro, "Delivery", overPlain, " cpu-ns/delivery", 4)
-	against(fmt.Sprintf("CPU per update, %d selective watches", s.selectors), "µs", micro, "Selective", overTLS, " cpu-ns/update", 100)
-	against("memory per idle watch, TLS HTTP/2 (live heap and stacks)", "KB", kilo, "IdleWatch", overTLS, " live-B/watch", 3)
+	against("CPU per delivery, "+watches+", TLS HTTP/2", "µs", micro, "Delivery", overTLS, " cpu-ns/delivery", 5)
+	against("CPU per delivery, "+watches+", plain HTTP/1.1", "µs", micro, "Delivery", overPlain, " cpu-ns/delivery", 0)
+	bare("the same, TLS HTTP/2, beside a process that only writes", "http2", 0)
+	bare("the same, plain HTTP/1.1, beside a process that only writes", "http1", 1.25)
+	against(fmt.Sprintf("CPU per update, %d selective watches", s.selectors), "µs", micro, "Selective", overTLS, " cpu-ns/update", 150)
+	against("memory per idle watch, TLS HTTP/2 (live heap and stacks)", "KB", kilo, "IdleWatch", overTLS, " live-B/watch", 8)
 	against("memory per idle watch, plain HTTP/1.1 (live heap and stacks)", "KB", kilo, "IdleWatch", overPlain, " live-B/watch", 3)
 	against("memory per idle watch, TLS HTTP/2 (RSS)", "KB", kilo, "IdleWatch", overTLS, " rss-B/watch", 3)
 	against("memory per idle watch, plain HTTP/1.1 (RSS)", "KB", kilo, "IdleWatch", overPlain, " rss-B/watch", 3)
@@ -61,13 +73,30 @@ func rows(s sizes) []report.Row {
 	alone(fmt.Sprintf("watches cut or events lost, of %d on connections of their own, 2 updates/s", s.own), "", 1, "", "Held/"+overPlain+" missed", 0.5, "0")
 	alone(fmt.Sprintf("watches cut or events lost, of %d over HTTP/2, 1 update every 2 s", s.shared), "", 1, "", "Held/"+overTLS+" missed", 0.5, "0")
 	alone("memory of the gateway with these: own connections", "MB", mega, "", "Held/"+overPlain+" rss-B", 0, "")
-	alone("memory of the gateway with these: HTTP/2", "MB", mega, "", "Held/"+overTLS+" rss-B", 0, "")
+	alone("memory of the gateway with these: HTTP/2", "MB", mega, "", "Held/"+overTLS+" rss-B", 300, "≤ 300 MB")
 	alone("latency added, 100 updates/s, 100 watches, p50", "ms", 1, "Latency/"+overDirect+"/rate=100 p50-ms", "Latency/"+overTLS+"/rate=100 p50-ms", 0, "")
 	alone("latency added, 100 updates/s, 100 watches, p99", "ms", 1, "Latency/"+overDirect+"/rate=100 p99-ms", "Latency/"+overTLS+"/rate=100 p99-ms", 2, "≤ 2 ms")
 	alone("latency added, 1,000 updates/s (fake API server), p50", "ms", 1, "", "Latency/"+overTLS+"/rate=1000 p50-ms", 0, "")
 	alone("latency added, 1,000 updates/s (fake API server), p99", "ms", 1, "", "Latency/"+overTLS+"/rate=1000 p99-ms", 0, "")
-	alone("memory per cached Pod, of its JSON (RSS)", "", 1, "", "Object/via=gateway rss/json", 1.3, "≤ 1.3")
-	alone("the same after 2 updates of each", "", 1, "", "Object/via=gateway updated-rss/json", 0, "")
+	for _, recorded := range []struct{ key, title string }{{"false", ""}, {"true", ", recorded"}} {
+		figure := func(unit string) string { return "Object/via=gateway/record=" + recorded.key + " " + unit }
+		title := "memory per cached Pod" + recorded.title
+		alone(title+", of its JSON (RSS)", "", 1, "", figure("rss/json"), 1.3, "≤ 1.3")
+		alone(title+", of its JSON (RSS without the program's pages)", "", 1, "", figure("anon/json"), 1.3, "≤ 1.3")
+		alone("the same after 2 updates of each", "", 1, "", figure("updated-anon/json"), 0, "")
+	}
+	handled := func(via, unit string) string { return "Handled/" + via + " " + unit }
+	alone("from a PUT to an informer's handler, p50", "ms", 1, handled(overDirect, "p50-ms"), handled(overTLS, "p50-ms"), 0, "")
+	alone("from a PUT to an informer's handler, p99", "ms", 1, handled(overDirect, "p99-ms"), handled(overTLS, "p99-ms"), 0, "")
+	kubectl := fmt.Sprintf("kubectl get pods -A, %d Pods: ", s.pods)
+	against(kubectl+"wall", "ms", milli, "Kubectl", overTLS, " wall-ns/op", 0)
+	against(kubectl+"kubectl's CPU", "ms", milli, "Kubectl", overTLS, " kubectl-cpu-ns/op", 0)
+	against(kubectl+"the server's CPU", "ms", milli, "Kubectl", overTLS, " cpu-ns/op", 0)
+	informer := fmt.Sprintf("an informer of %d Pods (client-go): ", s.pods)
+	against(informer+"wall until it is synced", "ms", milli, "Informer", overTLS, " wall-ns/op", 0)
+	against(informer+"its CPU", "ms", milli, "Informer", overTLS, " client-cpu-ns/op", 0)
+	against(informer+"its peak RSS", "MB", mega, "Informer", overTLS, " client-rss-B", 0)
+	against(informer+"the server's CPU", "ms", milli, "Informer", overTLS, " cpu-ns/op", 0)
 	return append(all, rates(s)...)
 }
 
@@ -86,7 +115,7 @@ func rates(s sizes) []report.Row {
 		{Title: fmt.Sprintf("watches cut, of %d at 20 updates/s, TLS HTTP/2", 2*s.watches), Direct: strain(overDirect), Gateway: strain(overTLS)},
 		{Title: "deliveries/s, updates as fast as possible, TLS HTTP/2", Direct: saturation(overDirect), Gateway: saturation(overTLS)},
 		{Title: "deliveries/s, updates as fast as possible, plain HTTP/1.1", Direct: saturation(overDirect), Gateway: saturation(overPlain)},
-		{Title: "deliveries/s, a burst of the fake API server, TLS HTTP/2", Gateway: burst("http2")},
+		{Title: "deliveries/s, a burst of the fake API server, TLS HTTP/2", Gateway: burst("http2"), Target: 500_000, Absolute: true, AtLeast: true, Says: "≥ 500000"},
 		{Title: "deliveries/s, a burst of the fake API server, plain HTTP/1.1", Gateway: burst("http1")},
 		{Title: fmt.Sprintf("events/s in, of %.0f (fake API server), no watch", s.ingestRate), Gateway: "Ingest/via=gateway/watches=0 events/s"},
 		{Title: "CPU per event in, no watch", Unit: "µs", Scale: micro, Gateway: "Ingest/via=gateway/watches=0 cpu-ns/event"},

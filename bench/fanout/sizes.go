@@ -16,6 +16,7 @@ type sizes struct {
 	atGateway  float64
 	pods       int // Pods per LIST
 	lists      int // number of LISTs
+	puts       int // updates, one after the other, for an informer
 	cached     int // Pods of the fake API server, for memory and rates
 	ingest     int // events of the fake API server
 	ingestRate float64
@@ -32,13 +33,13 @@ func chooseSizes(quick bool) sizes {
 	if quick {
 		return sizes{
 			watches: 200, idle: 500, updates: 40, rate: 20, selectors: 300, atDirect: 20, atGateway: 20,
-			pods: 1000, lists: 3, cached: 5000, ingest: 50_000, ingestRate: 50_000, own: 1000, shared: 2000,
+			pods: 1000, lists: 3, puts: 50, cached: 5000, ingest: 50_000, ingestRate: 50_000, own: 1000, shared: 2000,
 			holding: 4 * time.Second, steady: 2 * time.Second, unhindered: 3 * time.Second, burst: 200, lagging: 2 * time.Second,
 		}
 	}
 	return sizes{
 		watches: 1000, idle: 4000, updates: 100, rate: 10, selectors: 3000, atDirect: 20, atGateway: 40,
-		pods: 10_000, lists: 5, cached: 50_000, ingest: 500_000, ingestRate: 50_000, own: 15_000, shared: 50_000,
+		pods: 10_000, lists: 5, puts: 300, cached: 50_000, ingest: 500_000, ingestRate: 50_000, own: 15_000, shared: 50_000,
 		holding: 20 * time.Second, steady: 10 * time.Second, unhindered: 8 * time.Second, burst: 1000, lagging: 10 * time.Second,
 	}
 }

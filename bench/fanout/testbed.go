@@ -22,8 +22,8 @@ type testbed struct {
 	stop    func()
 }
 
-// load starts a fake API server with a number of Pods, and a gateway.
-func (r *harness) load(pods int, p streams.Protocol) (g *testbed, err error) {
+// load starts a fake API server with a number of Pods, and a gateway with additional flags.
+func (r *harness) load(pods int, p streams.Protocol, flags ...string) (g *testbed, err error) {
 	if r.none == nil {
 		if r.none, err = clustertest.Without(); err != nil {
 			return nil, err
@@ -34,7 +34,7 @@ func (r *harness) load(pods int, p streams.Protocol) (g *testbed, err error) {
 		return nil, err
 	}
 	url := addresses["http"].URL
-	e, stop, err := r.gateway(r.none, p, "--server", url)
+	e, stop, err := r.gateway(r.none, p, append(flags, "--server", url)...)
 	if err != nil {
 		end()
 		return nil, err

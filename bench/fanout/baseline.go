@@ -1,0 +1,80 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/watchkeeper/watchkeeper/bench/lib/baseline"
+	"github.com/watchkeeper/watchkeeper/bench/lib/streams"
+)
+
+// bareWrites is a process that writes as many bytes to as many watches as a server that
+// delivers the events of the ConfigMaps, at the same moments, and does nothing else.
+type bareWrites struct {
+	*baseline.Process
+	r         *harness
+	direct    *endpoint
+	endpoints []*endpoint // over HTTP/2 with TLS, and over HTTP/1.1
+}
+
+// bare starts the process. The caller calls stop.
+func (r *harness) bare(direct *endpoint) (*bareWrites, error) {
+	size, err := r.eventSize(direct)
+	if err != nil {
+		return nil, err
+	}
+	p, err := baseline.StartSelf("-baseline", strconv.Itoa(size))
+	if err != nil {
+		return nil, err
+	}
+	b := &bareWrites{Process: p, r: r, direct: direct}
+	for _, t := range []streams.Target{p.HTTP2, p.HTTP1} {
+		b.endpoints = append(b.endpoints, &endpoint{name: "baseline", pid: p.PID, target: t})
+	}
+	return b, nil
+}
+
+func (b *bareWrites) stop() { b.Stop() }
+
+// eventSize returns the size of an event of a ConfigMap.
+func (r *harness) eventSize(direct *endpoint) (int, error) {
+	c, err := streams.Dial(r.ctx, direct.target)
+	if err != nil {
+		return 0, err
+	}
+	defer c.Close()
+	// The object's line ends with a newline, as the event's does.
+	object, err := c.Get(fmt.Sprintf("/api/v1/namespaces/%s/configmaps/config-0", namespace), nil)
+	return len(`{"type":"MODIFIED","object":}`) + int(object.Bytes), err
+}
+
+// watched is [harness.watched] at the process: each event that a direct watch receives
+// makes it write one.
+func (b *bareWrites) watched(e *endpoint, n, updates int, rate float64) (time.Duration, error) {
+	var lost atomic.Pointer[error]
+	of, err := streams.Open(b.r.ctx, b.direct.target, streams.Options{
+		Paths: same(1, configMaps+fromNow),
+		Observe: func(int, uint64, time.Time) {
+			if err := b.Event(); err != nil {
+				lost.Store(&err)
+			}
+		},
+	})
+	if err != nil {
+		return 0, err
+	}
+	defer of.Close()
+	used, err := b.r.watched([]*endpoint{e}, e, n, updates, rate)
+	if lost := lost.Load(); lost != nil {
+		return 0, *lost
+	}
+	if err != nil {
+		return 0, err
+	}
+	return used[0], nil
+}

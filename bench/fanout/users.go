@@ -1,0 +1,195 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/watchkeeper/watchkeeper/bench/lib/informers"
+	"github.com/watchkeeper/watchkeeper/bench/lib/process"
+	"github.com/watchkeeper/watchkeeper/bench/lib/report"
+)
+
+// users measures what people and programs have of the API server and of the gateway: how
+// long a change takes from a client's PUT to an informer's handler, how long kubectl takes
+// to print all Pods, and what an informer of all Pods takes, as in kube-state-metrics. All
+// requests of a client go to the same server, the PUTs too.
+func users(r *harness) error {
+	s := r.sizes
+	c, err := r.cluster()
+	if err != nil {
+		return err
+	}
+	if err := r.createPods(s.pods); err != nil {
+		return err
+	}
+	t, err := r.three(pods)
+	if err != nil {
+		return err
+	}
+	defer t.stop()
+	at := []*endpoint{t.direct, t.secure}
+	for _, e := range at {
+		if err := e.warm(r.ctx, configMaps); err != nil {
+			return err
+		}
+	}
+	orders := make([]informers.Order, len(at))
+	config := rest.CopyConfig(c.Config)
+	if err := rest.LoadTLSFiles(config); err != nil {
+		return err
+	}
+	orders[0] = informers.Order{Host: config.Host, CA: config.CAData, Cert: config.CertData, Key: config.KeyData, Token: config.BearerToken}
+	ca, _, err := r.keys()
+	if err != nil {
+		return err
+	}
+	orders[1] = informers.Order{Host: "https://" + t.secure.target.Address}
+	if orders[1].CA, err = os.ReadFile(ca); err != nil {
+		return err
+	}
+	kubectl := [][]string{nil, {"-s", orders[1].Host, "--certificate-authority", ca}}
+
+	var failed []error
+	for round := range *rounds {
+		for i, e := range at {
+			for _, one := range []struct {
+				what string
+				run  func() error
+			}{
+				{"from a PUT to the handler", func() error { return r.handled(e, orders[i]) }},
+				{"kubectl get pods", func() error { return r.kubectl(e, kubectl[i]) }},
+				{"an informer of Pods", func() error { return r.informer(e, orders[i]) }},
+			} {
+				r.Say("round %d: %s, %s", round+1, one.what, e.via())
+				if err := one.run(); err != nil {
+					failed = append(failed, fmt.Errorf("%s, %s: %w", one.what, e.via(), err))
+				}
+			}
+		}
+	}
+	return errors.Join(failed...)
+}
+
+// handled measures the time from a PUT of a ConfigMap to the handler of an informer of all
+// ConfigMaps in the same process. One update follows the other.
+func (r *harness) handled(e *endpoint, o informers.Order) error {
+	o.Resource = informers.ConfigMaps
+	p, err := informers.StartSelf(o, "-informer")
+	if err != nil {
+		return err
+	}
+	defer p.Stop()
+	n := r.sizes.puts
+	lags, err := p.Update(informers.Command{
+		Namespace: namespace, Name: "config-0", Updates: n, Pause: 10 * time.Millisecond,
+		Data: map[string]string{"settings": filler(payload)},
+	})
+	if err != nil {
+		return err
+	}
+	r.report.Add("Handled/"+e.via(), n,
+		report.Value{Of: report.Percentile(lags, 50), Unit: "p50-ms"},
+		report.Value{Of: report.Percentile(lags, 99), Unit: "p99-ms"})
+	return nil
+}
+
+// kubectl measures kubectl get pods -A. Its first run, which is not counted, fills its
+// cache of the API's documents.
+func (r *harness) kubectl(e *endpoint, flags []string) error {
+	cache, err := os.MkdirTemp("", "bench-fanout-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(cache)
+	args := append([]string{"get", "pods", "-A", "--cache-dir", cache}, flags...)
+	get := func() (wall, cpu time.Duration, err error) {
+		cmd := r.real.Kubectl(r.ctx, args...)
+		var out, complaint bytes.Buffer
+		cmd.Stdout, cmd.Stderr = &out, &complaint
+		start := time.Now()
+		if err := cmd.Run(); err != nil {
+			return 0, 0, fmt.Errorf("kubectl: %w: %s", err, bytes.TrimSpace(complaint.Bytes()))
+		}
+		wall = time.Since(start)
+		if lines := bytes.Count(out.Bytes(), []byte{'\n'}); lines < r.sizes.pods+1 {
+			return 0, 0, fmt.Errorf("kubectl printed %d lines of %d Pods", lines, r.sizes.pods)
+		}
+		return wall, cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime(), nil
+	}
+	if _, _, err := get(); err != nil {
+		return err
+	}
+	if err := report.Sleep(r.ctx, settle/5); err != nil {
+		return err
+	}
+	clock, err := startClock(e)
+	if err != nil {
+		return err
+	}
+	var walls, cpus []float64
+	for range r.sizes.lists {
+		wall, cpu, err := get()
+		if err != nil {
+			return err
+		}
+		walls, cpus = append(walls, float64(wall)), append(cpus, float64(cpu))
+	}
+	if err := report.Sleep(r.ctx, settle/5); err != nil {
+		return err
+	}
+	used, err := clock.since()
+	if err != nil {
+		return err
+	}
+	r.report.Add("Kubectl/"+e.via(), len(walls),
+		report.Value{Of: report.Median(walls), Unit: "wall-ns/op"},
+		report.Value{Of: report.Median(cpus), Unit: "kubectl-cpu-ns/op"},
+		report.Value{Of: perOp(used[0], len(walls)), Unit: "cpu-ns/op"})
+	return nil
+}
+
+// informer measures an informer of all Pods, from its start until it has them.
+func (r *harness) informer(e *endpoint, o informers.Order) error {
+	o.Resource = informers.Pods
+	clock, err := startClock(e)
+	if err != nil {
+		return err
+	}
+	p, err := informers.StartSelf(o, "-informer")
+	if err != nil {
+		return err
+	}
+	defer p.Stop()
+	if p.Synced.Objects < r.sizes.pods {
+		return fmt.Errorf("the informer has %d Pods of %d", p.Synced.Objects, r.sizes.pods)
+	}
+	cpu, err := process.CPU(p.PID)
+	if err != nil {
+		return err
+	}
+	peak, err := process.PeakRSS(p.PID)
+	if err != nil {
+		return err
+	}
+	if err := report.Sleep(r.ctx, settle/5); err != nil {
+		return err
+	}
+	used, err := clock.since()
+	if err != nil {
+		return err
+	}
+	r.report.Add("Informer/"+e.via(), p.Synced.Objects,
+		report.Value{Of: p.Synced.Seconds * 1e9, Unit: "wall-ns/op"},
+		report.Value{Of: float64(cpu), Unit: "client-cpu-ns/op"},
+		report.Value{Of: peak, Unit: "client-rss-B"},
+		report.Value{Of: float64(used[0]), Unit: "cpu-ns/op"})
+	return nil
+}
