@@ -73,6 +73,7 @@ type conn struct {
 	returned    int    // of it, what was read and not yet given back
 	control     []byte // frames that are no DATA
 	replies     int    // of them, those that the client asks for
+	batch       uint64 // the number of the last batch
 	encoder     *hpack.Encoder
 	encoded     bytes.Buffer
 	feeds       int

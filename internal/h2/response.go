@@ -274,7 +274,9 @@ func (c *conn) sendHeader(st *Stream, code int, h http.Header, end bool) {
 	if st.closed {
 		return
 	}
-	st.answered = st.answered || code >= 200
+	if code >= 200 {
+		st.answered, st.headerIn = true, c.batch+1
+	}
 	frames := c.encodeLocked(st.id, code, h, end)
 	if !c.failed {
 		c.control = append(c.control, frames...)

@@ -47,10 +47,11 @@ type Stream struct {
 	remoteEnd  bool // the client has sent everything
 	localEnd   bool // so has the server
 	closed     bool
-	handled    bool  // a handler runs
-	orphan     bool  // it was closed while a handler ran
-	answered   bool  // the header of the response has been queued
-	err        error // why it has ended; for Write and for the request's body
+	handled    bool   // a handler runs
+	orphan     bool   // it was closed while a handler ran
+	answered   bool   // the header of the response has been queued
+	headerIn   uint64 // the number of the batch that has it
+	err        error  // why it has ended; for Write and for the request's body
 	gone       chan struct{}
 	out        *outgoing // nil while a feed is pulled
 	in         *incoming // nil if the request has no body, and after the handler

@@ -80,14 +80,6 @@ func (c *conn) write() {
 
 // fill collects a batch. It returns false if there is nothing to write.
 func (c *conn) fill(b *batch) bool {
-	c.mu.Lock()
-	b.buf = append(b.buf[:0], c.control...)
-	if c.control = c.control[:0]; cap(c.control) > maxFrameSize {
-		c.control = nil
-	}
-	c.replies = 0
-	over := c.over
-	c.mu.Unlock()
 	if c.window.Load() > 0 {
 		c.unblock()
 	}
@@ -96,6 +88,15 @@ func (c *conn) fill(b *batch) bool {
 	clear(c.ready)
 	c.ready = c.ready[:0]
 	c.readyMu.Unlock()
+	c.mu.Lock()
+	b.buf = append(b.buf[:0], c.control...)
+	if c.control = c.control[:0]; cap(c.control) > maxFrameSize {
+		c.control = nil
+	}
+	c.replies = 0
+	c.batch++
+	over := c.over
+	c.mu.Unlock()
 	if over {
 		b.buf = b.buf[:0]
 	}
@@ -124,6 +125,11 @@ func (c *conn) putBack(streams []*Stream) {
 // serveTurn adds to a batch what a stream has to send, up to maxTurn.
 func (c *conn) serveTurn(b *batch, st *Stream) {
 	c.mu.Lock()
+	if st.headerIn > c.batch && !st.closed {
+		c.enqueue(st) // after its header
+		c.mu.Unlock()
+		return
+	}
 	st.active = st.feed
 	if st.active == nil {
 		c.serveHandlerLocked(b, st)
