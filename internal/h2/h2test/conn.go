@@ -39,7 +39,8 @@ type Conn struct {
 	next    uint32 // the ID of the next stream
 
 	reading sync.WaitGroup
-	manual  bool
+	manual  bool // the test calls Listen
+	mute    bool // nothing is answered
 
 	mu      sync.Mutex // guards the fields below
 	changed *sync.Cond
@@ -127,9 +128,6 @@ func New(t testing.TB, conn net.Conn, options ...Option) *Conn {
 		o(c, &settings)
 	}
 	t.Cleanup(c.Close)
-	if !c.manual {
-		c.Listen()
-	}
 	if err := c.greet(settings); err != nil {
 		t.Fatalf("the preface: %v", err)
 	}
@@ -141,8 +139,11 @@ func New(t testing.TB, conn net.Conn, options ...Option) *Conn {
 
 // greet sends the preface and SETTINGS before anything else.
 func (c *Conn) greet(settings []http2.Setting) error {
-	c.writing.Lock()
+	c.writing.Lock() // what the reader answers has to wait
 	defer c.writing.Unlock()
+	if !c.manual {
+		c.Listen()
+	}
 	c.mu.Lock()
 	c.expectLocked(settings)
 	c.mu.Unlock()
@@ -152,9 +153,10 @@ func (c *Conn) greet(settings []http2.Setting) error {
 	return c.framesLocked(func(f *http2.Framer) { _ = f.WriteSettings(settings...) })
 }
 
-// Bare is New without a preface, settings or reading.
+// Bare is New without a preface, settings or reading. It answers no SETTINGS or PING.
 func Bare(t testing.TB, conn net.Conn) *Conn {
 	c := newConn(t, conn)
+	c.mute = true
 	t.Cleanup(c.Close)
 	return c
 }

@@ -52,6 +52,9 @@ func (c *Conn) violation(format string, args ...any) {
 
 // reply writes in the background: while it waits for the server, the reader must not.
 func (c *Conn) reply(write func(*http2.Framer)) {
+	if c.mute {
+		return
+	}
 	c.reading.Go(func() { _ = c.Frames(write) })
 }
 
@@ -66,6 +69,9 @@ func (c *Conn) seeLocked(frame http2.Frame) {
 			c.state.Settings[s.ID] = s.Val
 			return s.Valid()
 		})
+		if c.mute {
+			return
+		}
 		c.reading.Go(func() {
 			_ = c.Frames(func(f *http2.Framer) { _ = f.WriteSettingsAck() })
 			c.mu.Lock()
