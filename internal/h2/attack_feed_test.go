@@ -27,7 +27,7 @@ type queueFeed struct {
 	waits             []string
 	nexts, sent, gone int
 	end               bool
-	after             bool // Next or Sent was called after Gone
+	after             bool // Next or Sent was called after Done
 }
 
 func (f *queueFeed) Next() ([]string, h2.Next) {
@@ -53,7 +53,7 @@ func (f *queueFeed) Sent() {
 	f.after = f.after || f.gone > 0
 }
 
-func (f *queueFeed) Gone() {
+func (f *queueFeed) Done() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.gone++
@@ -112,8 +112,8 @@ func (h *feeds) ends(t *testing.T) {
 	defer h.mu.Unlock()
 	for i, f := range h.all {
 		f.mu.Lock()
-		if f.gone > 1 || f.after || f.gone == 0 && !f.end {
-			t.Errorf("feed %d: Gone called %d times, other calls afterwards: %v", i, f.gone, f.after)
+		if f.gone != 1 || f.after {
+			t.Errorf("feed %d: Done called %d times, other calls afterwards: %v", i, f.gone, f.after)
 		}
 		f.mu.Unlock()
 	}

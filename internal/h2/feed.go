@@ -14,8 +14,9 @@ type Feed interface {
 	Next() ([]string, Next)
 	// Sent is called after all that Next returned has been written.
 	Sent()
-	// Gone is called, and nothing after it, if the stream ended before the feed did.
-	Gone()
+	// Done is called at the end, and nothing after it: when the end of the body has been
+	// written, or when the stream has ended before.
+	Done()
 	// Run is called, on a goroutine of its own, after Next returned Leave: the feed writes
 	// to the stream itself, until it ends the stream or calls [Stream.Pull] again.
 	Run()
@@ -61,7 +62,7 @@ func (st *Stream) Pull(f Feed) {
 	}
 	c.mu.Unlock()
 	if ended {
-		f.Gone()
+		f.Done()
 		return
 	}
 	st.Wake() // even if it was reset: then the writer tells the feed

@@ -27,6 +27,7 @@ type batch struct {
 	buf  []byte
 	turn []*Stream // that are served in this batch
 	sent []*Stream // whose feeds have parts in it
+	done []Feed    // whose end is in it
 }
 
 var batches = sync.Pool{New: func() any { return &batch{buf: make([]byte, 0, maxBatch+maxTurn+maxFrameSize)} }}
@@ -149,7 +150,7 @@ func (c *conn) serveTurn(b *batch, st *Stream) {
 		st.rest, st.sending = "", false
 		feed := st.active
 		st.active = nil
-		feed.Gone()
+		feed.Done()
 		return
 	}
 	c.serveFeed(b, st)
@@ -209,6 +210,7 @@ func (c *conn) serveFeed(b *batch, st *Stream) {
 			return
 		case End:
 			b.buf = appendHeader(b.buf, 0, http2.FrameData, http2.FlagDataEndStream, st.id)
+			b.done = append(b.done, st.active)
 			c.release(st, func() { c.endLocked(st) })
 			return
 		case Leave:
@@ -353,6 +355,11 @@ func (c *conn) flushed(b *batch) {
 		st.sending = false
 	}
 	b.sent = b.sent[:0]
+	for i, feed := range b.done {
+		b.done[i] = nil
+		feed.Done()
+	}
+	b.done = b.done[:0]
 }
 
 // finished reports whether the writer has nothing more to do. It closes the connection

@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"net"
 	"net/http"
+	"syscall"
 	"time"
 
 	"github.com/watchkeeper/watchkeeper/internal/h2"
@@ -22,10 +23,13 @@ import (
 // the client sends before the end of the answer are dropped; after "Connection: close"
 // a client has to expect that (RFC 9112, 9.6).
 type clientConn struct {
-	conn   net.Conn
-	header []byte // nil once it is written
-	gone   chan struct{}
-	scrap  [32]byte // what the client sends
+	conn    net.Conn
+	header  []byte // nil once it is written
+	closed  chan struct{}
+	scrap   [32]byte        // what the client sends
+	raw     syscall.RawConn // writes without waiting; nil if the connection cannot
+	writers *writers
+	turn    turn // of the writers
 }
 
 // takeOver hijacks the connection of a request. The caller has set the headers of the
@@ -44,24 +48,26 @@ func takeOver(w http.ResponseWriter, r *http.Request) *clientConn {
 	_ = w.Header().Write(&header) // to memory
 	header.WriteString("Date: " + time.Now().UTC().Format(http.TimeFormat) + "\r\n" +
 		"Connection: close\r\nTransfer-Encoding: chunked\r\n\r\n")
-	return &clientConn{conn: conn, header: header.Bytes(), gone: make(chan struct{})}
+	c := &clientConn{conn: conn, header: header.Bytes(), closed: make(chan struct{})}
+	if direct, ok := conn.(syscall.Conn); ok { // TLS is not
+		c.raw, _ = direct.SyscallConn() // nil if it fails
+	}
+	return c
 }
 
 // Serve answers a request with a watch. The caller has set the headers of the answer. It
-// returns when the watch has ended, or when it continues by itself: on a goroutine of its
-// own if the connection was hijacked, or pulled by the writer of an HTTP/2 connection.
+// returns when the watch has ended, or when it continues by itself.
 func (t *Tracker) Serve(w http.ResponseWriter, r *http.Request, s *Watch) {
 	s.tracker = t
-	if conn := takeOver(w, r); conn != nil {
-		s.gone = conn.gone
-		s.begin(conn)
-		go s.serveConn(conn)
+	if stream := h2.TakeOver(w); stream != nil {
+		s.carry(streamCarrier{stream})
+		s.pulled.Run()
 		return
 	}
-	if stream := h2.TakeOver(w); stream != nil {
-		s.pulled = pulled{watch: s, stream: stream}
-		s.begin(streamOutput{stream})
-		s.pulled.Run()
+	if conn := takeOver(w, r); conn != nil {
+		conn.writers = &t.writers
+		s.carry(conn)
+		go conn.serve(&s.pulled)
 		return
 	}
 	defer s.Close()
@@ -88,31 +94,22 @@ func (s *Watch) finish() {
 	s.tracker.part(s)
 }
 
-// serveConn writes the watch to a hijacked connection.
-func (s *Watch) serveConn(conn *clientConn) {
-	defer s.finish()
-	defer s.Close()
-	defer conn.close()
-	defer func() {
-		// As in net/http, a panic ends the connection and not the process.
-		if cause := recover(); cause != nil {
-			s.tracker.log.Error("panic in a watch", "resource", s.Encoder.Resource.String(), "panic", cause)
-		}
-	}()
-	go conn.listen()
-	if conn.write(conn.header) != nil {
+// serve writes the header, and runs the watch until the writers take it.
+func (c *clientConn) serve(p *pulled) {
+	go c.listen()
+	if c.write(c.header) != nil {
+		c.reset()
+		p.Done()
 		return
 	}
-	conn.header = nil
-	s.run()
-	s.timer.writing()
-	_ = conn.write([]byte("0\r\n\r\n")) // an error means that the client is gone
-	s.timer.written()
+	c.header = nil
+	p.Run()
 }
 
 // listen reads until the client or the gateway closes the connection.
 func (c *clientConn) listen() {
-	defer close(c.gone)
+	defer c.Wake()
+	defer close(c.closed)
 	for {
 		if _, err := c.conn.Read(c.scrap[:]); err != nil {
 			return
@@ -120,11 +117,19 @@ func (c *clientConn) listen() {
 	}
 }
 
-// close closes the connection and waits for listen to end.
-func (c *clientConn) close() {
-	c.conn.Close()
-	<-c.gone
+// end ends the answer.
+func (c *clientConn) end() {
+	_ = c.write([]byte("0\r\n\r\n")) // an error means that the client is gone
+	c.reset()
 }
+
+// reset closes the connection and waits for listen to end.
+func (c *clientConn) reset() {
+	c.conn.Close()
+	<-c.closed
+}
+
+func (c *clientConn) gone() <-chan struct{} { return c.closed }
 
 func (c *clientConn) writeFrame(f *wire.Frame) error { return c.write(f.Chunk()) }
 func (c *clientConn) writeBlock(b *block) error      { return c.write(b.chunk()) }

@@ -118,11 +118,10 @@ func slowWatch(t *testing.T, timeout, pause time.Duration) (lasted, atRate time.
 			_, _ = io.ReadFull(client, make([]byte, len(header)))
 			read(client, 64<<10, pause)
 		})
-		conn := &clientConn{conn: server, header: []byte(header), gone: make(chan struct{})}
-		s.gone = conn.gone
+		conn := &clientConn{conn: server, header: []byte(header), closed: make(chan struct{}), writers: &s.tracker.writers}
 		start := time.Now()
-		s.begin(conn)
-		s.serveConn(conn)
+		s.carry(conn)
+		conn.serve(&s.pulled)
 		lasted, atRate = time.Since(start), atMinRate(bytes)
 		reading.Wait()
 	})

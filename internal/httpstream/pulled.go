@@ -5,29 +5,54 @@ package httpstream
 
 import (
 	"context"
+	"sync/atomic"
 	"time"
 
 	"github.com/watchkeeper/watchkeeper/internal/h2"
+	"github.com/watchkeeper/watchkeeper/internal/timeline"
 	"github.com/watchkeeper/watchkeeper/internal/wire"
 )
 
-// A pulled is a watch over our HTTP/2 (package h2). A goroutine writes its initial events
-// and what it reads from the disk. Then the connection's writer pulls it: an idle watch
-// has no goroutine.
+// A carrier is a connection of a watch, or a stream of one, that can pull the watch: it
+// calls Next when there may be something to write. Its Wake makes it call Next.
+type carrier interface {
+	timeline.Waker
+	output
+	// pulls reports whether it can pull at all.
+	pulls() bool
+	// pull makes it pull the watch from now on.
+	pull(*pulled)
+	// gone is closed when the client has disconnected.
+	gone() <-chan struct{}
+	// end ends the answer, and reset breaks it off.
+	end()
+	reset()
+}
+
+// A pulled is a watch that its connection pulls: over our HTTP/2 (package h2), and over
+// HTTP/1.1 without TLS. A goroutine writes its initial events, what it reads from the
+// disk, and what a slow HTTP/1.1 client does not take at once. Otherwise an idle watch has
+// no goroutine. It implements h2.Feed.
 type pulled struct {
-	watch  *Watch
-	stream *h2.Stream
-	parts  []string // of the frames that the last step wrote
+	watch   *Watch
+	carrier carrier
+	parts   []string // of the frames that the last step wrote
 	// published is when the events that are being sent were published; zero for none.
 	published time.Time
 	stopOver  func() bool // releases Watch.Over
 	begun     bool        // the initial events were written
-	over      bool        // the watch has been released
+	done      atomic.Bool // the watch has been released
+}
+
+// carry gives a watch to a carrier. [pulled.Run] begins it.
+func (s *Watch) carry(c carrier) {
+	s.pulled.watch, s.pulled.carrier = s, c
+	s.begin(c)
 }
 
 // canPull reports whether the watch can be pulled from now on.
 func (s *Watch) canPull() bool {
-	if s.pulled.stream == nil || s.Live != nil || s.Replayed != nil && !s.Replayed().IsZero() {
+	if s.pulled.carrier == nil || !s.pulled.carrier.pulls() || s.Live != nil || s.Replayed != nil && !s.Replayed().IsZero() {
 		return false
 	}
 	// The source yields a batch, which may be empty, if it is in the timeline.
@@ -39,34 +64,43 @@ func (s *Watch) canPull() bool {
 	return true
 }
 
-// Run implements h2.Feed: it runs the watch until it ends or can be pulled.
+// Run runs the watch until it ends or can be pulled.
 func (p *pulled) Run() {
 	s := p.watch
 	defer p.recover()
-	s.timer.puller.Store(nil)
-	s.gone = p.stream.Gone()
+	p.hold()
 	run := s.follow
 	if !p.begun {
 		p.begun, run = true, s.run
 	}
 	if !run() {
-		p.stream.End()
-		p.release()
+		s.timer.writing()
+		p.carrier.end()
+		s.timer.written()
+		p.Done()
 		return
 	}
 	s.gone, s.sharer, s.sink = nil, nil, pulledSink{p}
-	s.timer.puller.Store(p.stream)
+	s.timer.puller.Store(&p.carrier)
 	if s.Over != nil && p.stopOver == nil {
 		p.stopOver = context.AfterFunc(s.Over, s.Wake)
 	}
-	p.stream.Pull(p)
+	p.carrier.pull(p)
+}
+
+// hold makes the watch one that a goroutine runs.
+func (p *pulled) hold() {
+	s := p.watch
+	s.timer.puller.Store(nil)
+	if s.gone == nil {
+		sink := &httpSink{out: p.carrier, timer: &s.timer}
+		s.gone, s.sink, s.sharer = p.carrier.gone(), sink, sink
+	}
 }
 
 // Wake makes a watch look at what has happened to it. It does not block.
 func (s *Watch) Wake() {
-	if puller := s.timer.puller.Load(); puller != nil {
-		puller.Wake()
-	}
+	s.timer.wakePuller()
 }
 
 // Next implements h2.Feed.
@@ -81,17 +115,14 @@ func (p *pulled) Next() (parts []string, next h2.Next) {
 		s.ended = s.ended || phase == ended
 		switch {
 		case phase == away:
-			sink := &httpSink{out: streamOutput{p.stream}, timer: &s.timer}
-			s.sink, s.sharer = sink, sink
 			return nil, h2.Leave
 		case len(p.parts) > 0:
 			s.timer.writing()
 			return p.parts, h2.More
-		case phase == idle && s.Source.Await(p.stream):
+		case phase == idle && !s.happened() && s.Source.Await(p.carrier):
 			return nil, h2.Wait
 		}
 	}
-	p.release()
 	return nil, h2.End
 }
 
@@ -104,15 +135,11 @@ func (p *pulled) Sent() {
 	}
 }
 
-// Gone implements h2.Feed.
-func (p *pulled) Gone() { p.release() }
-
-// release gives back what the watch holds, once.
-func (p *pulled) release() {
-	if p.over {
+// Done implements h2.Feed: it gives back what the watch holds, once.
+func (p *pulled) Done() {
+	if p.done.Swap(true) {
 		return
 	}
-	p.over = true
 	s := p.watch
 	if p.stopOver != nil {
 		p.stopOver()
@@ -126,8 +153,11 @@ func (p *pulled) release() {
 func (p *pulled) recover() {
 	if cause := recover(); cause != nil {
 		p.watch.tracker.log.Error("panic in a watch", "resource", p.watch.Encoder.Resource.String(), "panic", cause)
-		p.release()
-		p.stream.Reset()
+		p.watch.ended = true
+		go func() { // not on the goroutine that may be the carrier's writer
+			p.carrier.reset()
+			p.Done()
+		}()
 	}
 }
 
@@ -142,16 +172,22 @@ func (s pulledSink) frame(parts []string) error {
 func (pulledSink) flush() error { return nil }
 func (pulledSink) release()     {}
 
-// A streamOutput is an HTTP/2 stream that a goroutine writes to.
-type streamOutput struct{ stream *h2.Stream }
+// A streamCarrier is a stream of an HTTP/2 connection.
+type streamCarrier struct{ *h2.Stream }
 
-func (o streamOutput) writeFrame(f *wire.Frame) error { return o.write(f.Bytes()) }
-func (o streamOutput) writeBlock(b *block) error      { return o.write(b.bytes()) }
+func (c streamCarrier) writeFrame(f *wire.Frame) error { return c.write(f.Bytes()) }
+func (c streamCarrier) writeBlock(b *block) error      { return c.write(b.bytes()) }
 
-func (o streamOutput) write(p []byte) error {
-	_, err := o.stream.Write(p)
+func (c streamCarrier) write(p []byte) error {
+	_, err := c.Write(p)
 	return err
 }
 
-func (o streamOutput) abort() { o.stream.Reset() }
-func (o streamOutput) cut()   { time.AfterFunc(lastWrites, o.stream.Reset) }
+func (c streamCarrier) abort() { c.Reset() }
+func (c streamCarrier) cut()   { time.AfterFunc(lastWrites, c.Reset) }
+
+func (streamCarrier) pulls() bool             { return true }
+func (c streamCarrier) pull(p *pulled)        { c.Pull(p) }
+func (c streamCarrier) gone() <-chan struct{} { return c.Gone() }
+func (c streamCarrier) end()                  { c.End() }
+func (c streamCarrier) reset()                { c.Reset() }

@@ -238,6 +238,11 @@ func (s *Watch) step(next func() (timeline.Batch, bool, error)) phase {
 	return more
 }
 
+// happened reports whether look would find something.
+func (s *Watch) happened() bool {
+	return len(s.timer.fired) > 0 || s.isRevoked() || !s.last && (s.Over != nil && s.Over.Err() != nil || s.timer.drained())
+}
+
 // look takes what has happened to the watch. It returns false if the watch has ended.
 func (s *Watch) look() bool {
 	select {

@@ -7,8 +7,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/watchkeeper/watchkeeper/internal/h2"
 )
 
 const (
@@ -35,7 +33,7 @@ type watchTimer struct {
 	since    atomic.Int64 // when the current write began, in Unix nanoseconds; 0 without one
 	limit    atomic.Int64 // when the initial events must be written, likewise; 0 if they are
 	// puller is what pulls the watch, and is woken with fired; nil if a goroutine runs it.
-	puller atomic.Pointer[h2.Stream]
+	puller atomic.Pointer[carrier]
 
 	mu       sync.Mutex    // guards the fields below
 	interval time.Duration // of bookmarks; 0 for the API server's
@@ -99,8 +97,12 @@ func (t *watchTimer) wake() {
 	case t.fired <- struct{}{}:
 	default: // the stream has not received the last value yet
 	}
+	t.wakePuller()
+}
+
+func (t *watchTimer) wakePuller() {
 	if puller := t.puller.Load(); puller != nil {
-		puller.Wake()
+		(*puller).Wake()
 	}
 }
 

@@ -217,7 +217,9 @@ func newServer(ctx context.Context, opts Options) (*server, error) {
 	s.main.http.TLSConfig = tlsConfig
 	if !opts.StandardHTTP2 {
 		h2.Configure(s.main.http)
-		s.main.listener = h2.Listener(listener)
+		if tlsConfig != nil {
+			s.main.listener = h2.Listener(listener)
+		}
 	}
 	if opts.AdminListen != "" {
 		listener, err := listenTCP(ctx, "admin-listen", opts.AdminListen)
