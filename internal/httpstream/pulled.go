@@ -36,7 +36,8 @@ type carrier interface {
 type pulled struct {
 	watch   *Watch
 	carrier carrier
-	parts   []string // of the frames that the last step wrote
+	parts   []string    // of the frames that the last step wrote
+	shared  *wire.Frame // that is all of them; nil if they are not one that watches share
 	// published is when the events that are being sent were published; zero for none.
 	published time.Time
 	stopOver  func() bool // releases Watch.Over
@@ -80,7 +81,7 @@ func (p *pulled) Run() {
 		p.Done()
 		return
 	}
-	s.gone, s.sharer, s.sink = nil, nil, pulledSink{p}
+	s.gone, s.sharer, s.sink = nil, pulledSink{p}, pulledSink{p}
 	s.timer.puller.Store(&p.carrier)
 	if s.Over != nil && p.stopOver == nil {
 		p.stopOver = context.AfterFunc(s.Over, s.Wake)
@@ -109,7 +110,7 @@ func (p *pulled) Next() (parts []string, next h2.Next) {
 	defer p.recover()
 	next = h2.Wait // after a panic
 	clear(p.parts) // an idle watch keeps no objects
-	p.parts = p.parts[:0]
+	p.parts, p.shared = p.parts[:0], nil
 	for !s.ended {
 		phase := s.step(s.Source.TryNext)
 		s.ended = s.ended || phase == ended
@@ -165,7 +166,17 @@ func (p *pulled) recover() {
 type pulledSink struct{ p *pulled }
 
 func (s pulledSink) frame(parts []string) error {
-	s.p.parts = append(s.p.parts, parts...)
+	s.p.parts, s.p.shared = append(s.p.parts, parts...), nil
+	return nil
+}
+
+// share implements frameSharer.
+func (s pulledSink) share(f *wire.Frame) error {
+	shared := f
+	if len(s.p.parts) > 0 {
+		shared = nil
+	}
+	s.p.parts, s.p.shared = append(s.p.parts, f.Text()), shared
 	return nil
 }
 

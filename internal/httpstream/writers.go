@@ -11,6 +11,7 @@ import (
 	"syscall"
 
 	"github.com/watchkeeper/watchkeeper/internal/h2"
+	"github.com/watchkeeper/watchkeeper/internal/wire"
 )
 
 // maxPulled is how many bytes of a watch are written before the others have their turn.
@@ -74,10 +75,30 @@ func (w *writers) enqueueLocked(c *clientConn) {
 	}
 }
 
+// A writer is one of the writers' goroutines.
+type writer struct {
+	block *block      // what it has to write, or
+	one   *wire.Frame // the only frame that it has to write, without a copy
+	// What try writes, and its result.
+	text []byte
+	n    int
+	err  error
+	try  func(fd uintptr) bool
+}
+
+func newWriter() *writer {
+	o := &writer{block: blocks.Get().(*block)}
+	o.try = func(fd uintptr) bool {
+		o.n, o.err = syscall.Write(int(fd), o.text)
+		return true // it does not wait
+	}
+	return o
+}
+
 // run serves connections while there are any.
 func (w *writers) run() {
-	b := blocks.Get().(*block)
-	defer blocks.Put(b)
+	o := newWriter()
+	defer blocks.Put(o.block)
 	var some [16]*clientConn
 	var watches [len(some)]*pulled
 	for {
@@ -95,8 +116,7 @@ func (w *writers) run() {
 		}
 		w.mu.Unlock()
 		for i, c := range some[:n] {
-			c.serveTurn(watches[i], b)
-			b.n = 0
+			o.serve(c, watches[i])
 			some[i], watches[i] = nil, nil
 		}
 	}
@@ -122,8 +142,8 @@ func (c *clientConn) leave(then func()) {
 	go then()
 }
 
-// serveTurn writes what a watch has.
-func (c *clientConn) serveTurn(p *pulled, b *block) {
+// serve writes what a watch has.
+func (o *writer) serve(c *clientConn, p *pulled) {
 	select {
 	case <-c.closed:
 		c.leave(func() { c.finish(p) })
@@ -132,18 +152,26 @@ func (c *clientConn) serveTurn(p *pulled, b *block) {
 	}
 	for wrote := 0; ; {
 		parts, next := p.Next()
+		if next == h2.More && p.shared != nil && o.one == nil && o.block.n == 0 {
+			o.one = p.shared
+			continue
+		}
+		if next == h2.More && o.one != nil {
+			parts = append([]string{o.one.Text()}, parts...)
+			o.one = nil
+		}
 		for i, part := range parts {
-			for rest := fill(b, part); rest != ""; rest = fill(b, rest) {
-				if wrote += b.n; !c.tryWrite(p, b, rest+strings.Join(parts[i+1:], "")) {
+			for rest := fill(o.block, part); rest != ""; rest = fill(o.block, rest) {
+				if wrote += o.block.n; !o.write(c, p, rest+strings.Join(parts[i+1:], "")) {
 					return
 				}
 			}
 		}
-		full := wrote+b.n >= maxPulled
+		full := wrote+o.block.n >= maxPulled
 		if next == h2.More && !full {
 			continue
 		}
-		if b.n > 0 && !c.tryWrite(p, b, "") {
+		if !o.write(c, p, "") {
 			return
 		}
 		switch next {
@@ -160,20 +188,25 @@ func (c *clientConn) serveTurn(p *pulled, b *block) {
 	}
 }
 
-// tryWrite writes a block. If the connection does not take all of it at once, a goroutine
-// writes what is left, and rest, and continues the watch; then it returns false.
-func (c *clientConn) tryWrite(p *pulled, b *block, rest string) bool {
-	chunk := b.chunk()
-	n, err := 0, error(nil)
-	failed := c.raw.Write(func(fd uintptr) bool {
-		n, err = syscall.Write(int(fd), chunk)
-		return true // it does not wait
-	})
-	b.n = 0
-	if failed == nil && err == nil && n == len(chunk) {
+// write writes what there is. If the connection does not take all of it at once, a
+// goroutine writes what is left, and rest, and continues the watch; then it returns false.
+func (o *writer) write(c *clientConn, p *pulled, rest string) bool {
+	switch {
+	case o.one != nil:
+		o.text = o.one.Chunk()
+	case o.block.n > 0:
+		o.text = o.block.chunk()
+	default:
 		return true
 	}
-	left := slices.Clone(chunk[max(n, 0):])
+	o.one, o.block.n, o.n, o.err = nil, 0, 0, nil
+	failed := c.raw.Write(o.try)
+	left := o.text[max(o.n, 0):]
+	o.text = nil
+	if failed == nil && o.err == nil && len(left) == 0 {
+		return true
+	}
+	left = slices.Clone(left)
 	c.leave(func() { c.catchUp(p, left, rest) })
 	return false
 }

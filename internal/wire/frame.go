@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"sync"
 	"sync/atomic"
+	"unsafe"
 
 	"github.com/watchkeeper/watchkeeper/informer/kube"
 	"github.com/watchkeeper/watchkeeper/informer/scan"
@@ -20,6 +21,12 @@ type Frame struct {
 
 // Bytes returns the frame.
 func (f *Frame) Bytes() []byte { return f.chunk[f.from:f.to] }
+
+// Text returns the frame as a string, without a copy.
+func (f *Frame) Text() string {
+	b := f.Bytes()
+	return unsafe.String(unsafe.SliceData(b), len(b)) // the bytes never change
+}
 
 // Chunk returns the frame as a chunk of an HTTP/1.1 body (RFC 9112, 7.1):
 //
