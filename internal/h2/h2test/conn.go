@@ -363,6 +363,17 @@ func (c *Conn) Forget(id uint32) {
 // Patience makes writing fail when the server takes nothing for a time from now on.
 func (c *Conn) Patience(d time.Duration) { _ = c.conn.SetWriteDeadline(time.Now().Add(d)) }
 
+// Windows returns how much the server may send on a stream, and on the connection. They
+// are exact while nothing is on its way.
+func (c *Conn) Windows(id uint32) (stream, connection int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if s := c.state.Streams[id]; s != nil {
+		stream = c.windowLocked(s)
+	}
+	return stream, c.credit
+}
+
 // Look calls a function with the state.
 func (c *Conn) Look(see func(*State)) {
 	c.mu.Lock()

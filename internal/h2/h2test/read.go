@@ -111,7 +111,7 @@ func (c *Conn) seeLocked(frame http2.Frame) {
 		}
 	case *http2.RSTStreamFrame:
 		c.state.Resets++
-		if s := c.stream(f); s != nil && !s.Reset {
+		if s := c.stream(f); s != nil {
 			s.Reset, s.Code = true, f.ErrCode
 		}
 	case *http2.MetaHeadersFrame:
