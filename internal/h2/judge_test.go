@@ -45,17 +45,7 @@ func bubble(t *testing.T, name string, test func(t *testing.T)) {
 // start serves a handler over HTTP/2 until the test ends.
 func start(t testing.TB, handler http.Handler, options ...func(*http.Server)) *h2test.Server {
 	t.Helper()
-	var protocols http.Protocols
-	protocols.SetHTTP1(true)
-	protocols.SetHTTP2(true)
-	protocols.SetUnencryptedHTTP2(true)
-	hs := &http.Server{
-		Handler:        handler,
-		Protocols:      &protocols,
-		HTTP2:          &http.HTTP2Config{MaxConcurrentStreams: maxStreams},
-		MaxHeaderBytes: maxHeaderBytes,
-		ErrorLog:       log.New(io.Discard, "", 0),
-	}
+	hs := newServer(handler)
 	for _, o := range options {
 		o(hs)
 	}
@@ -63,6 +53,21 @@ func start(t testing.TB, handler http.Handler, options ...func(*http.Server)) *h
 		h2.Configure(hs)
 	}
 	return h2test.Start(t, hs)
+}
+
+// newServer returns a server for HTTP/2 that nothing serves yet.
+func newServer(handler http.Handler) *http.Server {
+	var protocols http.Protocols
+	protocols.SetHTTP1(true)
+	protocols.SetHTTP2(true)
+	protocols.SetUnencryptedHTTP2(true)
+	return &http.Server{
+		Handler:        handler,
+		Protocols:      &protocols,
+		HTTP2:          &http.HTTP2Config{MaxConcurrentStreams: maxStreams},
+		MaxHeaderBytes: maxHeaderBytes,
+		ErrorLog:       log.New(io.Discard, "", 0),
+	}
 }
 
 // streams sets how many streams a connection may have.
