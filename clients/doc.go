@@ -7,6 +7,9 @@
 // and against a gateway in front of it, while objects change and the API server is
 // killed and restarted; both must end in the same state.
 //
+// TestH2Spec judges the gateway's HTTP/2 by h2spec, and TestHTTP2Clients uses clients of
+// other projects: curl, nghttp, h2load, Node and kubectl.
+//
 // TestAlerts is about another client, Prometheus: it checks the example alert rules.
 //
 // It is a separate module, so that Watchkeeper does not depend on these clients. Apart

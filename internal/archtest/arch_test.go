@@ -80,6 +80,7 @@ var imports = map[string][]string{
 	"internal/clocktest":     {},
 	"internal/archtest":      {},
 	"internal/faultproxy":    {},
+	"internal/h2/h2test":     {},
 	"internal/robustness":    {},
 	"internal/rights":        {},
 	"internal/past/pasttest": {"informer/kube", "informer/scan", "internal/history", "internal/timeline"},
