@@ -47,6 +47,7 @@ type conn struct {
 	remote  string
 
 	// For the reader only:
+	in      source
 	framer  *http2.Framer
 	headers headerReader
 	noise   budget
@@ -94,7 +95,8 @@ func (c *conn) serve() {
 	c.window.Store(65535)
 	c.encoder = hpack.NewEncoder(&c.encoded)
 	c.encoder.SetMaxDynamicTableSizeLimit(tableSize)
-	in := bufio.NewReaderSize(c.net, 1<<10)
+	in := bufio.NewReaderSize(&c.in, 1<<10)
+	c.in.from = c.net
 	c.framer = http2.NewFramer(nil, in)
 	c.framer.SetReuseFrames()
 	c.framer.SetMaxReadFrameSize(maxFrameSize)
@@ -165,6 +167,17 @@ func (c *conn) read(in io.Reader) error {
 	}
 }
 
+// A source remembers how reading ended.
+type source struct {
+	from io.Reader
+	err  error
+}
+
+func (s *source) Read(p []byte) (n int, err error) {
+	n, s.err = s.from.Read(p)
+	return n, s.err
+}
+
 // A connectionError ends the connection.
 type connectionError struct {
 	code http2.ErrCode
@@ -201,7 +214,7 @@ func (c *conn) judge(fh http2.FrameHeader, err error) error {
 		switch {
 		case errors.Is(err, http2.ErrFrameTooLarge):
 			c.fail(http2.ErrCodeFrameSize, "the frame is too large")
-		case errors.Is(err, io.ErrUnexpectedEOF):
+		case errors.Is(err, io.ErrUnexpectedEOF) && c.in.err == nil:
 			// The framer's way to say that a payload is too short for its fields.
 			c.fail(http2.ErrCodeFrameSize, "the frame is too short")
 		default:
@@ -218,14 +231,19 @@ func (c *conn) refuse(id uint32, code http2.ErrCode) {
 		return
 	}
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	if st := c.streams[id]; st != nil {
+	st, err := c.streamLocked(id)
+	switch {
+	case err != nil: // RST_STREAM may not be sent for an idle stream
+	case st != nil:
 		c.resetLocked(st, code)
-		return
+	default:
+		c.closed.add(id, closedHere)
+		c.controlLocked(appendReset(nil, id, code))
 	}
-	c.maxID = max(c.maxID, id) // it has been opened
-	c.closed.add(id, closedHere)
-	c.controlLocked(appendReset(nil, id, code))
+	c.mu.Unlock()
+	if err != nil {
+		c.fail(http2.ErrCodeProtocol, err.Error())
+	}
 }
 
 // controlLocked queues frames that are no DATA.

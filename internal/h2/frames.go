@@ -5,6 +5,7 @@ package h2
 
 import (
 	"io"
+	"slices"
 
 	"golang.org/x/net/http2"
 )
@@ -77,32 +78,35 @@ func (c *conn) processSettings(f *http2.SettingsFrame) error {
 	if f.NumSettings() > 100 {
 		return errTooMuch
 	}
-	// Only the last value of a setting counts, but all have to be valid.
-	window, table := int64(-1), int64(-1)
+	// Only the last value of a setting counts, but all have to be valid. The encoder has to
+	// tell the client of the smallest table in between (RFC 7541, 4.2).
+	window := int64(-1)
+	var tables []uint32
 	err := f.ForeachSetting(func(s http2.Setting) error {
 		switch s.ID {
 		case http2.SettingInitialWindowSize:
 			window = int64(s.Val)
 		case http2.SettingHeaderTableSize:
-			table = int64(s.Val)
+			tables = append(tables, s.Val)
 		}
 		return s.Valid()
 	})
 	if err != nil {
 		return err
 	}
-	if err := c.set(window, table); err != nil {
+	if err := c.set(window, tables); err != nil {
 		return err
 	}
 	return c.reply(appendHeader(nil, 0, http2.FrameSettings, http2.FlagSettingsAck, 0))
 }
 
-// set applies the client's settings; -1 is for one that it has not sent.
-func (c *conn) set(window, table int64) error {
+// set applies the client's settings; a window of -1 is for none.
+func (c *conn) set(window int64, tables []uint32) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if table >= 0 {
-		c.encoder.SetMaxDynamicTableSize(uint32(table))
+	if len(tables) > 0 {
+		c.encoder.SetMaxDynamicTableSize(slices.Min(tables))
+		c.encoder.SetMaxDynamicTableSize(tables[len(tables)-1])
 	}
 	if window < 0 || window == c.initial {
 		return nil
