@@ -5,6 +5,7 @@ package h2
 
 import (
 	"encoding/binary"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -24,10 +25,11 @@ const (
 // A batch is what is written at once, and the streams concerned. Connections share
 // batches, since one needs it only while it writes.
 type batch struct {
-	buf  []byte
-	turn []*Stream // that are served in this batch
-	sent []*Stream // whose feeds have parts in it
-	done []Feed    // whose end is in it
+	buf   []byte
+	turn  []*Stream // that are served in this batch
+	later []*Stream // that are served in the next one
+	sent  []*Stream // whose feeds have parts in it
+	done  []Feed    // whose end is in it
 }
 
 var batches = sync.Pool{New: func() any { return &batch{buf: make([]byte, 0, maxBatch+maxTurn+maxFrameSize)} }}
@@ -84,11 +86,8 @@ func (c *conn) fill(b *batch) bool {
 	if c.window.Load() > 0 {
 		c.unblock()
 	}
-	c.readyMu.Lock()
-	b.turn = append(b.turn[:0], c.ready...)
-	clear(c.ready)
-	c.ready = c.ready[:0]
-	c.readyMu.Unlock()
+	// Before the control frames, so that a header comes before what follows it.
+	c.takeReady(b)
 	c.mu.Lock()
 	b.buf = append(b.buf[:0], c.control...)
 	if c.control = c.control[:0]; cap(c.control) > maxFrameSize {
@@ -101,34 +100,60 @@ func (c *conn) fill(b *batch) bool {
 	if over {
 		b.buf = b.buf[:0]
 	}
-	for i, st := range b.turn {
-		if len(b.buf) >= maxBatch {
-			c.putBack(b.turn[i:])
-			break
+	for len(b.turn) > 0 {
+		for i, st := range b.turn {
+			if len(b.buf) >= maxBatch {
+				b.later = append(b.later, b.turn[i:]...)
+				break
+			}
+			c.readyMu.Lock()
+			st.queued = false
+			c.readyMu.Unlock()
+			c.serveTurn(b, st)
 		}
-		c.readyMu.Lock()
-		st.queued = false
-		c.readyMu.Unlock()
-		c.serveTurn(b, st)
+		clear(b.turn)
+		b.turn = b.turn[:0]
+		if len(b.buf) < maxBatch {
+			c.takeReady(b)
+		}
 	}
-	clear(b.turn)
+	c.putBack(b.later)
+	clear(b.later)
+	b.later = b.later[:0]
 	return len(b.buf) > 0
+}
+
+// takeReady takes the streams to serve.
+func (c *conn) takeReady(b *batch) {
+	c.readyMu.Lock()
+	defer c.readyMu.Unlock()
+	b.turn = append(b.turn[:0], c.ready...)
+	clear(c.ready)
+	c.ready = c.ready[:0]
 }
 
 // putBack puts streams that had no turn before all others.
 func (c *conn) putBack(streams []*Stream) {
+	if len(streams) == 0 {
+		return
+	}
 	c.readyMu.Lock()
 	defer c.readyMu.Unlock()
-	c.ready = append(append([]*Stream(nil), streams...), c.ready...)
+	c.ready = slices.Concat(streams, c.ready)
 	c.wakeWriter()
 }
 
 // serveTurn adds to a batch what a stream has to send, up to maxTurn.
 func (c *conn) serveTurn(b *batch, st *Stream) {
 	c.mu.Lock()
-	if st.headerIn > c.batch && !st.closed {
-		c.enqueue(st) // after its header
+	if st.headerIn > c.batch && !st.closed { // its header is in the next batch
 		c.mu.Unlock()
+		c.readyMu.Lock()
+		if !st.queued {
+			st.queued = true
+			b.later = append(b.later, st)
+		}
+		c.readyMu.Unlock()
 		return
 	}
 	st.active = st.feed
