@@ -14,7 +14,6 @@ import (
 )
 
 const (
-	frameHeader = 9
 	// maxBatch is about how many bytes one write has. Larger ones are not cheaper.
 	maxBatch = 128 << 10
 	// maxTurn is how many bytes of one stream are written before the others have their

@@ -112,7 +112,7 @@ func (p *pulled) Next() (parts []string, next h2.Next) {
 	clear(p.parts) // an idle watch keeps no objects
 	p.parts, p.shared = p.parts[:0], nil
 	for !s.ended {
-		phase := s.step(s.Source.TryNext)
+		phase := s.step(false)
 		s.ended = s.ended || phase == ended
 		switch {
 		case phase == away:

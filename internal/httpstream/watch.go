@@ -178,7 +178,7 @@ func (s *Watch) follow() bool {
 		if !s.within && s.canPull() {
 			return s.flush(time.Time{}, false) // the initial events
 		}
-		switch s.step(s.next) {
+		switch s.step(true) {
 		case ended:
 			return false
 		case more:
@@ -198,25 +198,19 @@ func (s *Watch) follow() bool {
 	}
 }
 
-// next reads the next batch.
-func (s *Watch) next() (b timeline.Batch, ok bool, err error) {
-	b, err = s.Source.Next()
-	return b, true, err
-}
-
 // A phase is what follows a step.
 type phase uint8
 
 const (
 	more  phase = iota // another step
 	idle               // another step when something has happened
-	away               // the source has to read from disk: another step that may wait for it
+	away               // the source has to read from the disk: another step that may wait
 	ended              // nothing: the watch has ended
 )
 
 // step writes the next event, or what follows the events of a batch; or it reads the next
-// batch with next.
-func (s *Watch) step(next func() (timeline.Batch, bool, error)) phase {
+// batch. Only with wait may it read from the disk.
+func (s *Watch) step(wait bool) phase {
 	switch {
 	case s.written < len(s.batch.Events):
 		s.nextEvent()
@@ -226,7 +220,14 @@ func (s *Watch) step(next func() (timeline.Batch, bool, error)) phase {
 	case s.isRevoked() || !s.look():
 		return ended
 	}
-	b, ok, err := next()
+	var b timeline.Batch
+	var err error
+	ok := true
+	if wait {
+		b, err = s.Source.Next()
+	} else {
+		b, ok, err = s.Source.TryNext()
+	}
 	switch {
 	case !ok:
 		return away
