@@ -15,6 +15,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -25,9 +26,14 @@ import (
 )
 
 // A report is what a handler, and a client of net/http, see of an exchange, as lines.
-type report struct{ lines []string }
+type report struct {
+	mu    sync.Mutex // guards the field below
+	lines []string
+}
 
 func (r *report) add(format string, args ...any) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	r.lines = append(r.lines, fmt.Sprintf(format, args...))
 }
 
@@ -304,7 +310,10 @@ func TestParity(t *testing.T) {
 				}
 				s := h2test.Start(t, hs)
 				lines := exchange(t, s, request())
+				time.Sleep(time.Minute) // the handler may go on after its answer
+				seen.mu.Lock()
 				reports[i] = append(lines, seen.lines...)
+				seen.mu.Unlock()
 			}
 			if d := cmp.Diff(reports[0], reports[1]); d != "" {
 				t.Errorf("(-net/http +ours)\n%s", d)
