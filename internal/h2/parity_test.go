@@ -301,19 +301,20 @@ func TestParity(t *testing.T) {
 			if request == nil {
 				request = ask("GET", "")
 			}
+			var seen [2]report // by net/http's server, and ours
 			var reports [2][]string
-			for i, ours := range []bool{false, true} {
-				var seen report
-				hs := newServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { one.handler(&seen, w, r) }))
-				if ours {
+			for i := range seen {
+				hs := newServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { one.handler(&seen[i], w, r) }))
+				if i == 1 {
 					h2.Configure(hs)
 				}
-				s := h2test.Start(t, hs)
-				lines := exchange(t, s, request())
-				time.Sleep(time.Minute) // the handler may go on after its answer
-				seen.mu.Lock()
-				reports[i] = append(lines, seen.lines...)
-				seen.mu.Unlock()
+				reports[i] = exchange(t, h2test.Start(t, hs), request())
+			}
+			time.Sleep(time.Minute) // a handler may go on after its answer
+			for i := range seen {
+				seen[i].mu.Lock()
+				reports[i] = append(reports[i], seen[i].lines...)
+				seen[i].mu.Unlock()
 			}
 			if d := cmp.Diff(reports[0], reports[1]); d != "" {
 				t.Errorf("(-net/http +ours)\n%s", d)
