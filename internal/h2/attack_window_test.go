@@ -79,6 +79,62 @@ func TestWindowErrors(t *testing.T) {
 	}
 }
 
+// TestReceiveWindows fills the windows that the server gives, of a stream and of the
+// connection, to the last byte, while handlers do not read. One byte more is an error.
+func TestReceiveWindows(t *testing.T) {
+	for _, streams := range []int{1, maxStreams} {
+		bubble(t, fmt.Sprint(streams, " streams"), func(t *testing.T) {
+			handler, open := gate(t)
+			s := start(t, handler)
+			c := h2test.New(t, s.Pipe(t))
+			var ids []uint32
+			for range streams {
+				id, err := c.Open(false, h2test.Request("POST", "/")...)
+				if err != nil {
+					t.Fatal(err)
+				}
+				ids = append(ids, id)
+			}
+			synctest.Wait()
+			var last uint32 // the stream with room for a byte in its own window, if there is one
+			for _, id := range ids {
+				for {
+					var n int64
+					c.Look(func(*h2test.State) {
+						n = c.MayUpload(id, 16384)
+						c.Uploaded(id, int(n))
+					})
+					if last = id; n == 0 {
+						break
+					}
+					if err := c.Data(id, false, make([]byte, n)); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			if err := c.Sync(); err != nil {
+				t.Fatalf("within the windows: %v", err)
+			}
+			connection := false
+			c.Look(func(s *h2test.State) {
+				connection = s.Window == 0
+				if connection != (streams > 1) || s.Resets > 0 {
+					t.Fatalf("the connection's window is %d, %d resets", s.Window, s.Resets)
+				}
+			})
+			_ = c.Data(last, false, []byte("x"))
+			err := c.Await(func(s *h2test.State) bool { return s.GoAway || s.Streams[last].Reset })
+			c.Look(func(s *h2test.State) {
+				a := s.Streams[last]
+				if err != nil || s.GoAway && s.GoAwayCode != http2.ErrCodeFlowControl || a.Reset && a.Code != http2.ErrCodeFlowControl || connection && !s.GoAway {
+					t.Errorf("%v, GOAWAY %v %v, %v", err, s.GoAway, s.GoAwayCode, a)
+				}
+			})
+			open()
+		})
+	}
+}
+
 // pattern is a body of which every position is known.
 func pattern(n int) []byte {
 	body := make([]byte, n)
