@@ -16,7 +16,10 @@ import (
 )
 
 // batch is how many frames a flood has in a write, and maxBatches how many writes.
-const batch, maxBatches = 100, 1000
+const batch, maxBatches = 100, 200
+
+// maxQueued is the maximum number of answers that wait for a client, as in net/http.
+const maxQueued = 10_000
 
 // floods are frames that cost a client little. Each has a stream that is open.
 var floods = map[string]func(f *http2.Framer, id uint32, i int){
@@ -86,8 +89,6 @@ func drain(_ http.ResponseWriter, r *http.Request) {
 // to answer is queued up to a bound. Then the client is disconnected; frames without an
 // answer may also be ignored. In both cases the memory of the server is bounded.
 func TestFloodUnread(t *testing.T) {
-	// maxQueued is the maximum number of answers that wait for the client, as in net/http.
-	const maxQueued = 10_000
 	for name, frame := range floods {
 		bubble(t, name, func(t *testing.T) {
 			s := start(t, http.HandlerFunc(drain))
@@ -111,6 +112,36 @@ func TestFloodUnread(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestPatientFlood sends PINGs at a rate that is allowed, for ten minutes, and reads
+// nothing. The answers that wait are bounded as well.
+func TestPatientFlood(t *testing.T) {
+	bubble(t, "unread PINGs", func(t *testing.T) {
+		const perSecond, seconds = 100, 600
+		s := start(t, http.HandlerFunc(drain), func(hs *http.Server) { hs.HTTP2.WriteByteTimeout = time.Hour })
+		c := h2test.New(t, s.Pipe(t), h2test.Deaf)
+		for second := range seconds {
+			err := c.Frames(func(f *http2.Framer) {
+				for i := range perSecond {
+					data := [8]byte{4, byte(second >> 8), byte(second), byte(i)}
+					c.ExpectPing(data)
+					_ = f.WritePing(false, data)
+				}
+			})
+			if err != nil {
+				break
+			}
+			time.Sleep(time.Second)
+		}
+		c.Listen()
+		_ = c.Await(func(s *h2test.State) bool { return s.GoAway || s.PingAcks == perSecond*seconds })
+		c.Look(func(s *h2test.State) {
+			if s.PingAcks > maxQueued+2*perSecond {
+				t.Errorf("%d answers to %d PINGs were queued", s.PingAcks, perSecond*seconds)
+			}
+		})
+	})
 }
 
 // announce tells the client about a frame of a flood.

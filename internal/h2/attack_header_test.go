@@ -31,7 +31,7 @@ func allocated(f func()) uint64 {
 // block, and on whatever stream.
 func TestContinuationFlood(t *testing.T) {
 	// maxRaw is how much of a header block the server may read.
-	const maxRaw = 8*maxHeaderBytes + 64<<10
+	const maxRaw = 4 * maxHeaderBytes
 	for name, part := range map[string][]byte{
 		"empty frames":            {},
 		"one byte, a short field": {0x82 + 14}, // accept-charset, with an empty value

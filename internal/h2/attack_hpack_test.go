@@ -159,7 +159,7 @@ func TestTablesInStep(t *testing.T) {
 // memory does not follow a large one, and a small one is kept to: the client's decoder
 // fails otherwise.
 func TestResponseTable(t *testing.T) {
-	for _, size := range []uint32{0, 1, 100, 4096, 1<<32 - 1} {
+	for _, size := range []uint32{0, 100, 4096, 1<<32 - 1} {
 		bubble(t, fmt.Sprint(size, " bytes"), func(t *testing.T) {
 			s := start(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				w.Header().Set("X-Echo", r.URL.Path+strings.Repeat("x", 4000))
@@ -168,7 +168,7 @@ func TestResponseTable(t *testing.T) {
 			c := h2test.New(t, s.Pipe(t), h2test.With(http2.Setting{ID: http2.SettingHeaderTableSize, Val: size}))
 			c.Exchange("/first")
 			before := heap()
-			for i := range 1000 {
+			for i := range 300 {
 				path := fmt.Sprint("/", i)
 				a := c.Exchange(path)
 				found := false
@@ -180,7 +180,7 @@ func TestResponseTable(t *testing.T) {
 				}
 				c.Forget(a.ID)
 			}
-			if grown := heap() - before; grown > 3<<19 {
+			if grown := heap() - before; grown > 1<<19 {
 				t.Errorf("the heap has grown by %d bytes", grown)
 			}
 			// It shrinks while it is in use.

@@ -182,7 +182,8 @@ func TestContentLength(t *testing.T) {
 		"short, trailers": {func(c *h2test.Conn, id uint32) error {
 			return both(c.Data(id, false, []byte("1234")), c.HeadersOn(id, true, "x-trailer", "1"))
 		}, false},
-		"long": {func(c *h2test.Conn, id uint32) error { return c.Data(id, true, []byte("123456")) }, false},
+		"long":         {func(c *h2test.Conn, id uint32) error { return c.Data(id, true, []byte("123456")) }, false},
+		"long, no end": {func(c *h2test.Conn, id uint32) error { return c.Data(id, false, []byte("123456")) }, false},
 		"long, in two": {func(c *h2test.Conn, id uint32) error {
 			return both(c.Data(id, false, []byte("12345")), c.Data(id, true, []byte("6")))
 		}, false},

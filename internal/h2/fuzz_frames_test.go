@@ -356,8 +356,11 @@ func randomProgram(random *rand.Rand, valid bool) []byte {
 }
 
 // TestFrames is FuzzFrames with random programs.
-func TestFrames(t *testing.T) {
-	for seed := range uint64(300) {
+func TestFrames(t *testing.T) { runPrograms(t, 0, 30) }
+
+// runPrograms runs random programs, of which most are mostly valid.
+func runPrograms(t *testing.T, from, to uint64) {
+	for seed := from; seed < to; seed++ {
 		bubble(t, fmt.Sprint("seed ", seed), func(t *testing.T) {
 			random := rand.New(rand.NewPCG(seed, 3))
 			run(t, randomProgram(random, seed%4 != 0))
