@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"golang.org/x/net/http2"
 
@@ -180,4 +181,34 @@ func TestLargeHeaders(t *testing.T) {
 			t.Errorf("%s: %s", a.Status, a.Body)
 		}
 	})
+}
+
+// TestFrameSize sends frames as large as SETTINGS_MAX_FRAME_SIZE allows, and larger ones,
+// which end the connection before they are read.
+func TestFrameSize(t *testing.T) {
+	for size, valid := range map[int]bool{1 << 14: true, 1<<14 + 1: false, 1<<24 - 1: false} {
+		bubble(t, fmt.Sprint(size), func(t *testing.T) {
+			s := start(t, http.HandlerFunc(drain))
+			c := h2test.New(t, s.Pipe(t))
+			id, err := c.Open(false, h2test.Request("POST", "/")...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			before := c.Written()
+			c.Patience(10 * time.Second)
+			_ = c.Data(id, true, make([]byte, size)) // fails when the server disconnects
+			if valid {
+				if a := c.Answer(id); a.Status != "200" {
+					t.Errorf("%v", a)
+				}
+				return
+			}
+			c.Wait("the end of the connection", func(s *h2test.State) bool { return s.Closed })
+			c.Look(func(s *h2test.State) {
+				if s.GoAwayCode != http2.ErrCodeFrameSize {
+					t.Errorf("GOAWAY %v, %v, after %d bytes", s.GoAway, s.GoAwayCode, c.Written()-before)
+				}
+			})
+		})
+	}
 }
