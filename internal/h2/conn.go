@@ -52,9 +52,11 @@ type conn struct {
 	headers headerReader
 	noise   budget
 	resets  budget
-	unacked int // SETTINGS that the client has not acknowledged
+	unacked int   // SETTINGS that the client has not acknowledged
+	late    int64 // WINDOW_UPDATEs on closed streams
 
 	window     atomic.Int64  // as Stream.window, of the connection
+	sent       atomic.Int64  // bytes of DATA
 	deadline   time.Time     // of writes; for the writer only
 	wakes      atomic.Uint64 // since the writer has looked; it does not run while there are none
 	writerDone chan struct{} // closed when it does not run any more

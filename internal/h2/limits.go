@@ -32,6 +32,10 @@ const (
 	// streamsPerFrame is how many streams' windows SETTINGS may change as one such frame.
 	streamsPerFrame = 100
 
+	// bytesPerUpdate is for how many bytes of DATA a client may send a WINDOW_UPDATE, besides
+	// idleFrames, when the stream has ended.
+	bytesPerUpdate = 512
+
 	// The same of requests that end before they are answered, because the client resets
 	// them (CVE-2023-44487) or because they are malformed (CVE-2025-8671).
 	resets, resetsPerSecond = 1000, 100

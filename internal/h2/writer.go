@@ -326,6 +326,7 @@ func (c *conn) room(st *Stream, n int) int {
 		n = int(min(int64(n), all))
 		st.window.Add(-int64(n))
 		c.window.Add(-int64(n))
+		c.sent.Add(int64(n))
 		return n
 	}
 }

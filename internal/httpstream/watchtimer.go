@@ -112,7 +112,7 @@ func (t *watchTimer) drain(after time.Duration) {
 	defer t.mu.Unlock()
 	if !t.over {
 		t.drainAt.Store(time.Now().Add(after).UnixNano())
-		t.timer.Reset(t.next())
+		t.timer.Reset(min(after, t.next()))
 	}
 }
 

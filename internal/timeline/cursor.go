@@ -126,6 +126,7 @@ func (c *Cursor) Next() (Batch, error) {
 	if len(events) == 0 && v.closed {
 		return Batch{}, ErrClosed
 	}
+	b.More = b.More || v.closed // the error; no later view will wake the watcher
 	return b, nil
 }
 

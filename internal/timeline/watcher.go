@@ -120,8 +120,11 @@ func (c *Cursor) nextSelected() (Batch, error) {
 		c.seq, c.rv = max(c.seq, w.takenTo.seq), max(c.rv, w.takenTo.rv)
 		c.future = c.future && w.takenTo.rv < c.start
 	}
-	if len(b.Events) == 0 && v.closed && c.seq == v.end() {
-		return Batch{}, ErrClosed
+	if v.closed && c.seq == v.end() {
+		if len(b.Events) == 0 {
+			return Batch{}, ErrClosed
+		}
+		b.More = true // the error; no later view will wake the watcher
 	}
 	return b, nil
 }

@@ -174,3 +174,21 @@ func TestLagging(t *testing.T) {
 		t.Errorf("the cursor lags: %+v", c.watcher)
 	}
 }
+
+// TestLastEvents: a cursor that reads the last events together with the end of the
+// timeline is told to go on to the end, since nothing will wake it.
+func TestLastEvents(t *testing.T) {
+	for name, in := range map[string]Interest{"everything": {}, "selective": inA} {
+		tl, c := selective(t, Options{}, in)
+		apply(t, tl, object("a/p", "1", 11))
+		tl.Flush()
+		tl.Close()
+		b, err := c.Next()
+		if err != nil || len(b.Events) != 1 || !b.More {
+			t.Errorf("%s: %v, more %v, %v", name, b.Events, b.More, err)
+		}
+		if _, err := c.Next(); !errors.Is(err, ErrClosed) {
+			t.Errorf("%s: then %v", name, err)
+		}
+	}
+}
