@@ -31,10 +31,10 @@ func Dial(ctx context.Context, t Target) (*Client, error) {
 	c := &Client{target: t}
 	if t.Protocol == HTTP2 {
 		var err error
-		c.two, err = dial2(ctx, t, c.reading.Go)
+		c.two, err = dial2(ctx, t, false, c.reading.Go)
 		return c, err
 	}
-	nc, err := t.dial(ctx)
+	nc, _, err := t.dial(ctx, false)
 	if err != nil {
 		return nil, err
 	}

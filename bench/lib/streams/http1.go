@@ -26,7 +26,7 @@ func (s *Set) open1(ctx context.Context, t Target, o Options) error {
 	g.SetLimit(parallel)
 	for i, path := range o.Paths {
 		g.Go(func() error {
-			nc, err := t.dial(ctx)
+			nc, at, err := t.dial(ctx, o.Observe != nil)
 			if err != nil {
 				return err
 			}
@@ -37,6 +37,7 @@ func (s *Set) open1(ctx context.Context, t Target, o Options) error {
 			}
 			status := make(chan int, 1)
 			w := &s.watches[i]
+			w.at = at
 			w.opened = func(code int) { status <- code }
 			left := make(chan error, 1)
 			s.reading.Go(func() {

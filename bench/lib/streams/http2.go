@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
@@ -30,6 +31,7 @@ const (
 // conn2 is an HTTP/2 connection, with many requests at a time.
 type conn2 struct {
 	nc        net.Conn
+	at        func() time.Time // when the bytes of the last Read arrived
 	authority string
 	frames    *http2.Framer
 	received  uint32 // bytes since the last window update; only read uses it
@@ -51,13 +53,13 @@ type conn2 struct {
 
 // dial2 connects, and returns when it has received the server's settings. It calls read
 // with run.
-func dial2(ctx context.Context, t Target, run func(func())) (*conn2, error) {
-	nc, err := t.dial(ctx)
+func dial2(ctx context.Context, t Target, stamped bool, run func(func())) (*conn2, error) {
+	nc, at, err := t.dial(ctx, stamped)
 	if err != nil {
 		return nil, err
 	}
 	c := &conn2{
-		nc: nc, authority: t.Address, out: bufio.NewWriter(nc), next: 1, limit: 100,
+		nc: nc, at: at, authority: t.Address, out: bufio.NewWriter(nc), next: 1, limit: 100,
 		settled: make(chan struct{}), done: make(chan struct{}), streams: map[uint32]receiver{},
 	}
 	c.encoder = hpack.NewEncoder(&c.block)
@@ -229,7 +231,7 @@ func withDefaults(always, now map[string]string) map[string]string {
 // allow.
 func (s *Set) open2(ctx context.Context, t Target, o Options) error {
 	for at := 0; at < len(o.Paths); {
-		c, err := dial2(ctx, t, s.reading.Go)
+		c, err := dial2(ctx, t, o.Observe != nil, s.reading.Go)
 		if err != nil {
 			return err
 		}
@@ -242,6 +244,7 @@ func (s *Set) open2(ctx context.Context, t Target, o Options) error {
 		status := make(chan int, n)
 		for i := range n {
 			s.watches[at+i].opened = func(code int) { status <- code }
+			s.watches[at+i].at = c.at
 			if err := c.send(o.Paths[at+i], withDefaults(t.Header, o.header(at+i)), &s.watches[at+i]); err != nil {
 				return err
 			}

@@ -13,10 +13,11 @@ import (
 // up. In an event it follows kind, apiVersion, name, namespace and uid.
 const headSize = 640
 
-// lines counts the lines of a body. Its zero value is ready.
+// lines counts the lines of a body. Its zero value counts.
 type lines struct {
 	events  atomic.Int64
 	observe func(rv uint64, at time.Time) // nil to count only
+	at      func() time.Time              // when the bytes arrived; only with observe
 	head    []byte                        // of the current line
 }
 
@@ -34,7 +35,7 @@ func (l *lines) data(p []byte) {
 			return
 		}
 		l.events.Add(1)
-		l.observe(findRV(l.head), time.Now())
+		l.observe(findRV(l.head), l.at())
 		l.head, p = l.head[:0], rest
 	}
 }

@@ -38,19 +38,38 @@ type Target struct {
 	Header   map[string]string // of every request, in addition to Accept
 }
 
-func (t Target) dial(ctx context.Context) (net.Conn, error) {
+// dial connects. If stamped is set, at returns when the bytes of the connection's last
+// Read arrived; otherwise it is time.Now.
+func (t Target) dial(ctx context.Context, stamped bool) (conn net.Conn, at func() time.Time, err error) {
 	var d net.Dialer
-	conn, err := d.DialContext(ctx, "tcp", t.Address)
-	if err != nil || t.TLS == nil {
-		return conn, err
+	conn, err = d.DialContext(ctx, "tcp", t.Address)
+	if err != nil {
+		return nil, nil, err
 	}
+	at = time.Now
+	if tcp, ok := conn.(*net.TCPConn); ok && stamped {
+		if conn, at, err = stamp(tcp); err != nil {
+			tcp.Close()
+			return nil, nil, err
+		}
+	}
+	if t.TLS != nil {
+		conn, err = t.secure(ctx, conn)
+	}
+	return conn, at, err
+}
+
+// secure makes a TLS connection of a connection, which it closes on an error.
+func (t Target) secure(ctx context.Context, conn net.Conn) (net.Conn, error) {
 	config := t.TLS.Clone()
 	config.NextProtos = []string{"http/1.1"}
 	if t.Protocol == HTTP2 {
 		config.NextProtos = []string{"h2"}
 	}
 	if config.ServerName == "" {
+		var err error
 		if config.ServerName, _, err = net.SplitHostPort(t.Address); err != nil {
+			conn.Close()
 			return nil, err
 		}
 	}
@@ -73,8 +92,9 @@ type Options struct {
 	// PerConnection is the maximum number of streams of an HTTP/2 connection; 0
 	// means the server's limit.
 	PerConnection int
-	// Observe, if not nil, is called for each line with the index of the watch and
-	// the first resourceVersion in the line. Calls for one watch are in sequence;
+	// Observe, if not nil, is called for each line with the index of the watch, the
+	// first resourceVersion in the line, and the time at which the line's end arrived:
+	// on Linux, when the kernel received it, not when this process read it. Calls for one watch are in sequence;
 	// calls for different watches may be concurrent.
 	Observe func(watch int, rv uint64, at time.Time)
 	// Header, if not nil, returns the header of a watch, in addition to the Target's.

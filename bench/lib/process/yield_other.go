@@ -7,5 +7,5 @@ package process
 
 import "errors"
 
-// Realtime needs Linux.
-func Realtime() (restore func() error, err error) { return nil, errors.ErrUnsupported }
+// Yield needs Linux.
+func Yield() (restore func() error, err error) { return nil, errors.ErrUnsupported }
