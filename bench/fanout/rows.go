@@ -97,6 +97,7 @@ func rows(s sizes) []report.Row {
 	against(informer+"its CPU", "ms", milli, "Informer", overTLS, " client-cpu-ns/op", 0)
 	against(informer+"its peak RSS", "MB", mega, "Informer", overTLS, " client-rss-B", 0)
 	against(informer+"the server's CPU", "ms", milli, "Informer", overTLS, " cpu-ns/op", 0)
+	against("the same, the first one", "ms", milli, "FirstInformer", overTLS, " cpu-ns/op", 0)
 	return append(all, rates(s)...)
 }
 

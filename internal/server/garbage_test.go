@@ -3,7 +3,10 @@
 
 package server
 
-import "testing"
+import (
+	"testing"
+	"time"
+)
 
 // The percentage settles where the collector has its maximum share.
 func TestGCPercent(t *testing.T) {
@@ -21,8 +24,42 @@ func TestGCPercent(t *testing.T) {
 		{100, 0.05, 1.95, 25}, // a smaller share than before
 		{100, 0.002, 1.998, 20},
 	} {
-		if got := gcPercent(test.was, work{test.gc, test.user}); got != test.want {
+		if got := gcPercent(test.was, test.gc, test.user); got != test.want {
 			t.Errorf("%d%%, %g s of %g: %d%%, want %d%%", test.was, test.gc, test.gc+test.user, got, test.want)
+		}
+	}
+}
+
+// Memory is returned once after work, when that has ended, and not too often.
+func TestReturns(t *testing.T) {
+	const mb = 1 << 20
+	start := time.Now()
+	var r returns
+	for i, step := range []struct {
+		at        int // seconds
+		allocated int // MB since the step before
+		due       bool
+		took      time.Duration
+	}{
+		{0, 0, false, 0},   // it has not worked yet
+		{3, 500, false, 0}, // it works
+		{6, 500, false, 0},
+		{9, 2, true, time.Millisecond}, // 1 % of 200 MB
+		{12, 2, false, 0},              // it has not worked since
+		{15, 50, false, 0},
+		{18, 0, false, 0}, // too soon
+		{21, 0, true, 2 * time.Second},
+		{24, 50, false, 0},
+		{27, 0, false, 0},
+		{218, 0, false, 0}, // a return that takes long is rarer
+		{221, 0, true, time.Millisecond},
+	} {
+		now, u := start.Add(time.Duration(step.at)*time.Second), usage{allocated: r.last + uint64(step.allocated)*mb, live: 200 * mb}
+		if due := r.due(now, u); due != step.due {
+			t.Errorf("step %d, at %d s: due is %v", i, step.at, due)
+		}
+		if step.due {
+			r.done(now, step.took, u)
 		}
 	}
 }
