@@ -24,8 +24,9 @@ const (
 	// first list of a resource, does not change the percentage.
 	gcEvery = 3 * time.Second
 	// maxQuietShare is the share of the live heap that a quiet gateway allocates at most
-	// in gcEvery, besides quietBytes. If it allocates more, its next collection is near.
-	maxQuietShare, quietBytes = 0.01, 1 << 20
+	// in gcEvery, besides quietBytes. If it allocates more, its next collection is near
+	// (minGC).
+	maxQuietShare, quietBytes = 0.04, 1 << 20
 	// minReturnInterval is the least time between two returns of memory, which are
 	// collections. maxReturnShare is the share of the time that they may take.
 	minReturnInterval = 10 * time.Second

@@ -44,8 +44,8 @@ func TestReturns(t *testing.T) {
 		{0, 0, false, 0},   // it has not worked yet
 		{3, 500, false, 0}, // it works
 		{6, 500, false, 0},
-		{9, 2, true, time.Millisecond}, // 1 % of 200 MB
-		{12, 2, false, 0},              // it has not worked since
+		{9, 9, true, time.Millisecond}, // 4 % of 200 MB, and 1 MB
+		{12, 9, false, 0},              // it has not worked since
 		{15, 50, false, 0},
 		{18, 0, false, 0}, // too soon
 		{21, 0, true, 2 * time.Second},
