@@ -26,14 +26,14 @@ func Yield() (restore func() error, err error) {
 	return restore, nil
 }
 
-// mayRaise tries to lower and raise the priority of a thread that then ends.
+// mayRaise tries to raise the priority of a thread. Lowering it again is always allowed.
 func mayRaise() error {
-	tried := make(chan error)
-	go func() {
-		runtime.LockOSThread() // for good: the thread ends with the goroutine
-		tried <- errors.Join(renice(syscall.Gettid(), 1), renice(syscall.Gettid(), 0))
-	}()
-	return <-tried
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	if err := renice(syscall.Gettid(), -1); err != nil {
+		return err
+	}
+	return renice(syscall.Gettid(), 0)
 }
 
 // reniceAll changes all threads, which Linux has priorities of. A thread that is started
