@@ -212,3 +212,32 @@ func TestFrameSize(t *testing.T) {
 		})
 	}
 }
+
+// TestPadding sends frames whose padding is longer than they are. The header block of such
+// a HEADERS frame is lost, and the tables with it, so each ends the connection.
+func TestPadding(t *testing.T) {
+	for name, kind := range map[string]http2.FrameType{"DATA": http2.FrameData, "HEADERS": http2.FrameHeaders} {
+		bubble(t, name, func(t *testing.T) {
+			s := start(t, http.HandlerFunc(drain))
+			c := h2test.New(t, s.Pipe(t))
+			id, err := c.Open(false, h2test.Request("POST", "/")...)
+			if err == nil {
+				if kind == http2.FrameHeaders {
+					id += 2
+				}
+				err = c.Frames(func(f *http2.Framer) {
+					_ = f.WriteRawFrame(kind, http2.FlagDataPadded|http2.FlagHeadersEndHeaders, id, []byte{200, 0x82, 0x86, 0x84})
+				})
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.Wait("the end of the connection", func(s *h2test.State) bool { return s.Closed })
+			c.Look(func(s *h2test.State) {
+				if s.GoAwayCode != http2.ErrCodeProtocol {
+					t.Errorf("GOAWAY %v, %v", s.GoAway, s.GoAwayCode)
+				}
+			})
+		})
+	}
+}

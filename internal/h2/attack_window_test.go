@@ -347,6 +347,18 @@ func TestUploadWindow(t *testing.T) {
 			}
 		})
 	}
+	bubble(t, "told to stop", func(t *testing.T) {
+		s := start(t, http.HandlerFunc(hello))
+		c := h2test.New(t, s.Pipe(t))
+		id, err := c.Open(false, h2test.Request("POST", "/upload")...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Wait("RST_STREAM after the answer", func(s *h2test.State) bool { return s.Streams[id].Reset })
+		if a := c.Answer(id); a.Code != http2.ErrCodeNo || !a.Ended || string(a.Body) != "hello" {
+			t.Errorf("%v", a)
+		}
+	})
 	bubble(t, "padding only", func(t *testing.T) {
 		s := start(t, http.HandlerFunc(drain))
 		c := h2test.New(t, s.Pipe(t))

@@ -54,15 +54,15 @@ func (v verdict) tolerant() verdict {
 type model struct {
 	c       *h2test.Conn
 	phases  map[uint32]phase
-	answers map[uint32]int   // how long the answer is
-	send    map[uint32]int64 // DATA sent, with padding
+	answers map[uint32]int  // how long the answer is
+	refused map[uint32]bool // skipped, and perhaps reset by the server for a later frame
 	lastID  uint32
 	unsure  bool // nothing is expected any more, except what always holds
 	dead    bool // there was a connection error
 }
 
 func newModel(c *h2test.Conn) *model {
-	return &model{c: c, phases: map[uint32]phase{}, answers: map[uint32]int{}, send: map[uint32]int64{}}
+	return &model{c: c, phases: map[uint32]phase{}, answers: map[uint32]int{}, refused: map[uint32]bool{}}
 }
 
 func (m *model) phase(id uint32) phase {
@@ -117,7 +117,9 @@ func (m *model) headers(id uint32, end, valid bool, answer int) verdict {
 		}
 		return fine
 	case skipped:
-		return connectionError(http2.ErrCodeProtocol, http2.ErrCodeStreamClosed)
+		v := connectionError(http2.ErrCodeProtocol, http2.ErrCodeStreamClosed)
+		v.nothing = m.refused[id] // it may have crossed with the reset
+		return v
 	case open: // a valid request has pseudo-headers, which trailers must not have
 		m.phases[id] = byServer
 		if m.ended(id) {
@@ -160,6 +162,7 @@ func (m *model) data(id uint32, length int64, end bool) verdict {
 		return connectionError(http2.ErrCodeProtocol)
 	}
 	if p == skipped {
+		m.refused[id] = true
 		return streamError(http2.ErrCodeProtocol, http2.ErrCodeStreamClosed)
 	}
 	fits := false
@@ -211,6 +214,7 @@ func (m *model) grant(id, n uint32) verdict {
 	case p == idle:
 		return connectionError(http2.ErrCodeProtocol)
 	case p == skipped:
+		m.refused[id] = true
 		return streamError(http2.ErrCodeProtocol, http2.ErrCodeStreamClosed).tolerant()
 	case n == 0:
 		v = streamError(http2.ErrCodeProtocol)
