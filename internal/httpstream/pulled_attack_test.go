@@ -12,6 +12,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"runtime"
 	"strings"
 	"sync"
@@ -39,7 +40,7 @@ type pulledServer struct {
 
 func newPulledServer(t *testing.T) *pulledServer {
 	t.Helper()
-	before := runtime.NumGoroutine()
+	goroutines, files := runtime.NumGoroutine(), openFiles()
 	s := &pulledServer{t: t, tl: timeline.New(timeline.Options{}), first: 10,
 		tracker: NewTracker(slog.New(slog.DiscardHandler), prometheus.NewHistogram(prometheus.HistogramOpts{}))}
 	s.tl.Reset(pasttest.List(s.first))
@@ -48,9 +49,17 @@ func newPulledServer(t *testing.T) *pulledServer {
 	}))
 	t.Cleanup(func() {
 		s.server.Close()
-		until(t, "the end of all goroutines", func() bool { return runtime.NumGoroutine() <= before })
+		until(t, "the end of all goroutines and connections", func() bool {
+			return runtime.NumGoroutine() <= goroutines && openFiles() <= files
+		})
 	})
 	return s
+}
+
+// openFiles returns the number of open files, with connections; 0 where that is not known.
+func openFiles() int {
+	files, _ := os.ReadDir("/proc/self/fd")
+	return len(files)
 }
 
 // apply publishes an event, alone or with the next ones.
