@@ -161,6 +161,7 @@ func (c *Conn) headersLocked(f *http2.MetaHeadersFrame) {
 		s.Trailer = f.RegularFields()
 	}
 	s.Ended = s.Ended || f.StreamEnded()
+	s.At = c.state.Received
 }
 
 func (c *Conn) dataLocked(f *http2.DataFrame) {
@@ -176,6 +177,8 @@ func (c *Conn) dataLocked(f *http2.DataFrame) {
 	}
 	size := int64(f.Length)
 	c.credit -= size
+	c.state.Received += size
+	s.At = c.state.Received
 	s.received += size
 	if left := c.windowLocked(s); size > 0 && (left < 0 || c.credit < 0) {
 		c.violation("%d bytes of DATA on stream %d, where the window is then %d, and %d on the connection", size, s.ID, left, c.credit)

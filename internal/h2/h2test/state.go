@@ -16,8 +16,10 @@ type State struct {
 	Streams      map[uint32]*Stream
 	SettingsAcks int
 	PingAcks     int
-	Headers      int // HEADERS frames
-	Resets       int // RST_STREAM frames
+	// Received is how much DATA there was.
+	Received int64
+	Headers  int // HEADERS frames
+	Resets   int // RST_STREAM frames
 	// GoAway is the last GOAWAY frame, and GoAwayCode its code.
 	GoAway     bool
 	GoAwayCode http2.ErrCode
@@ -43,6 +45,8 @@ type Stream struct {
 	Code     http2.ErrCode // of RST_STREAM
 	granted  int64         // by WINDOW_UPDATE
 	received int64         // bytes of DATA, with padding
+	// At is State.Received at the last frame.
+	At int64
 	// Window is how much DATA the server accepts, beyond SETTINGS_INITIAL_WINDOW_SIZE.
 	Window int64
 }
