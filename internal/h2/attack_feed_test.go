@@ -134,7 +134,7 @@ func TestBlockedFeed(t *testing.T) {
 		bubble(t, name, func(t *testing.T) {
 			var h feeds
 			s := start(t, &h)
-			c := h2test.New(t, s.Pipe(t))
+			c := h2test.New(t, s.Connect(t))
 			if err := blocked(c); err != nil {
 				t.Fatal(err)
 			}
@@ -196,34 +196,36 @@ func TestFeeds(t *testing.T) {
 			}
 		},
 	} {
-		bubble(t, name, func(t *testing.T) {
-			var h feeds
-			s := start(t, &h)
-			c := h2test.New(t, s.Pipe(t))
-			all, ids := h.open(t, c, maxStreams)
-			want := ""
-			for i := range 20 {
-				text := fmt.Sprint("event ", i, "\n")
-				want += text
-				for _, f := range all {
-					f.add(text[:3], text[3:])
+		for i, transport := range transports {
+			bubble(t, fmt.Sprint(name, ", TLS: ", i == 1), func(t *testing.T) {
+				var h feeds
+				s := start(t, &h, transport(t))
+				c := h2test.New(t, s.Connect(t))
+				all, ids := h.open(t, c, maxStreams)
+				want := ""
+				for i := range 20 {
+					text := fmt.Sprint("event ", i, "\n")
+					want += text
+					for _, f := range all {
+						f.add(text[:3], text[3:])
+					}
 				}
-			}
-			for _, id := range ids {
-				c.Wait("the events", func(s *h2test.State) bool { return string(s.Streams[id].Body) == want })
-			}
-			for _, f := range all {
-				f.add(strings.Repeat("y", 100_000)) // does not fit
-			}
-			end(t, s, c, ids)
-			time.Sleep(time.Minute)
-			h.ends(t)
-		})
+				for _, id := range ids {
+					c.Wait("the events", func(s *h2test.State) bool { return string(s.Streams[id].Body) == want })
+				}
+				for _, f := range all {
+					f.add(strings.Repeat("y", 100_000)) // does not fit
+				}
+				end(t, s, c, ids)
+				time.Sleep(time.Minute)
+				h.ends(t)
+			})
+		}
 	}
 	bubble(t, "the feed ends", func(t *testing.T) {
 		var h feeds
 		s := start(t, &h)
-		c := h2test.New(t, s.Pipe(t))
+		c := h2test.New(t, s.Connect(t))
 		all, ids := h.open(t, c, maxStreams)
 		for _, f := range all {
 			f.mu.Lock()

@@ -92,7 +92,7 @@ func TestFloodUnread(t *testing.T) {
 	for name, frame := range floods {
 		bubble(t, name, func(t *testing.T) {
 			s := start(t, http.HandlerFunc(drain))
-			c := h2test.New(t, s.Pipe(t), h2test.Deaf)
+			c := h2test.New(t, s.Connect(t), h2test.Deaf)
 			before := heap()
 			frames, _ := flood(t, c, func(f *http2.Framer, id uint32, i int) {
 				announce(c, name, i)
@@ -120,7 +120,7 @@ func TestPatientFlood(t *testing.T) {
 	bubble(t, "unread PINGs", func(t *testing.T) {
 		const perSecond, seconds = 100, 600
 		s := start(t, http.HandlerFunc(drain), func(hs *http.Server) { hs.HTTP2.WriteByteTimeout = time.Hour })
-		c := h2test.New(t, s.Pipe(t), h2test.Deaf)
+		c := h2test.New(t, s.Connect(t), h2test.Deaf)
 		for second := range seconds {
 			err := c.Frames(func(f *http2.Framer) {
 				for i := range perSecond {
@@ -164,7 +164,7 @@ func TestFlood(t *testing.T) {
 	for name, frame := range floods {
 		bubble(t, name, func(t *testing.T) {
 			s := start(t, http.HandlerFunc(drain))
-			c := h2test.New(t, s.Pipe(t))
+			c := h2test.New(t, s.Connect(t))
 			before := heap()
 			frames, refused := flood(t, c, func(f *http2.Framer, id uint32, i int) {
 				announce(c, name, i)
@@ -207,7 +207,7 @@ func TestKeepalive(t *testing.T) {
 			_ = http.NewResponseController(w).Flush()
 			<-r.Context().Done()
 		}), func(hs *http.Server) { hs.IdleTimeout = time.Minute })
-		c := h2test.New(t, s.Pipe(t))
+		c := h2test.New(t, s.Connect(t))
 		id, err := c.Get("/watch")
 		if err != nil {
 			t.Fatal(err)

@@ -69,7 +69,7 @@ func TestContinuationFlood(t *testing.T) {
 		} {
 			bubble(t, name+", "+stream, func(t *testing.T) {
 				s := start(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
-				c := h2test.New(t, s.Pipe(t))
+				c := h2test.New(t, s.Connect(t))
 				id := prepare(t, c)
 				c.Track(id)
 				before := c.Written()
@@ -120,7 +120,7 @@ func TestHeaderBombs(t *testing.T) {
 		bubble(t, name, func(t *testing.T) {
 			var handlers gauge
 			s := start(t, handlers.count(hello))
-			c := h2test.New(t, s.Pipe(t))
+			c := h2test.New(t, s.Connect(t))
 			if a := c.Exchange("/before", "x-before", "in the table"); a.Status != "200" {
 				t.Fatalf("before: %v", a)
 			}
@@ -162,7 +162,7 @@ func TestLargeHeaders(t *testing.T) {
 		s := start(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			_, _ = fmt.Fprint(w, len(r.Header.Get("X-Long")))
 		}))
-		c := h2test.New(t, s.Pipe(t))
+		c := h2test.New(t, s.Connect(t))
 		const size = maxHeaderBytes - 1000
 		pairs := h2test.Request("GET", "/", "x-long", strings.Repeat("~", size)) // incompressible
 		block := c.Encode(pairs...)
@@ -189,7 +189,7 @@ func TestFrameSize(t *testing.T) {
 	for size, valid := range map[int]bool{1 << 14: true, 1<<14 + 1: false, 1<<24 - 1: false} {
 		bubble(t, fmt.Sprint(size), func(t *testing.T) {
 			s := start(t, http.HandlerFunc(drain))
-			c := h2test.New(t, s.Pipe(t))
+			c := h2test.New(t, s.Connect(t))
 			id, err := c.Open(false, h2test.Request("POST", "/")...)
 			if err != nil {
 				t.Fatal(err)
@@ -219,7 +219,7 @@ func TestPadding(t *testing.T) {
 	for name, kind := range map[string]http2.FrameType{"DATA": http2.FrameData, "HEADERS": http2.FrameHeaders} {
 		bubble(t, name, func(t *testing.T) {
 			s := start(t, http.HandlerFunc(drain))
-			c := h2test.New(t, s.Pipe(t))
+			c := h2test.New(t, s.Connect(t))
 			id, err := c.Open(false, h2test.Request("POST", "/")...)
 			if err == nil {
 				if kind == http2.FrameHeaders {

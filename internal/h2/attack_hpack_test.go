@@ -43,7 +43,7 @@ func TestBrokenBlocks(t *testing.T) {
 			bubble(t, fmt.Sprint(name, ", in trailers: ", trailers), func(t *testing.T) {
 				var handlers gauge
 				s := start(t, handlers.count(drain))
-				c := h2test.New(t, s.Pipe(t))
+				c := h2test.New(t, s.Connect(t))
 				id, begin := uint32(1), minimal
 				if trailers {
 					begin = nil
@@ -139,7 +139,7 @@ func TestTablesInStep(t *testing.T) {
 				}
 				_, _ = fmt.Fprint(w, r.Header.Get("X-A"), r.Header.Get("X-B"), r.Header.Get("X-Trailer"))
 			}))
-			c := h2test.New(t, s.Pipe(t))
+			c := h2test.New(t, s.Connect(t))
 			if a := c.Exchange("/before", "x-a", "one", "x-b", "two"); string(a.Body) != "onetwo" {
 				t.Fatalf("before: %v", a)
 			}
@@ -165,7 +165,7 @@ func TestResponseTable(t *testing.T) {
 				w.Header().Set("X-Echo", r.URL.Path+strings.Repeat("x", 4000))
 				hello(w, r)
 			}))
-			c := h2test.New(t, s.Pipe(t), h2test.With(http2.Setting{ID: http2.SettingHeaderTableSize, Val: size}))
+			c := h2test.New(t, s.Connect(t), h2test.With(http2.Setting{ID: http2.SettingHeaderTableSize, Val: size}))
 			c.Exchange("/first")
 			before := heap()
 			for i := range 300 {

@@ -43,7 +43,7 @@ func TestHandlerOutlives(t *testing.T) {
 				result <- err
 				result <- http.NewResponseController(w).Flush()
 			}))
-			c := h2test.New(t, s.Pipe(t))
+			c := h2test.New(t, s.Connect(t))
 			id, err := c.Open(false, h2test.Request("POST", "/")...)
 			if err == nil {
 				synctest.Wait()
@@ -74,7 +74,7 @@ func TestHalfClosed(t *testing.T) {
 				ended.Add(1)
 			}
 		}))
-		c := h2test.New(t, s.Pipe(t))
+		c := h2test.New(t, s.Connect(t))
 		for range maxStreams {
 			id, err := c.Open(false, h2test.Request("POST", "/")...)
 			if err == nil {
@@ -84,7 +84,7 @@ func TestHalfClosed(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		other := h2test.New(t, s.Pipe(t))
+		other := h2test.New(t, s.Connect(t))
 		if a := other.Exchange("/"); a.Status != "200" {
 			t.Errorf("on another connection: %v", a)
 		}
@@ -136,52 +136,56 @@ func TestSlowStart(t *testing.T) {
 // TestShutdown drains a connection: requests on it are completed, also one that crosses
 // with the notice, and it is closed then.
 func TestShutdown(t *testing.T) {
-	bubble(t, "one connection", func(t *testing.T) {
-		wait, open := gate(t)
-		s := start(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if r.URL.Path == "/wait" {
-				wait(w, r)
-			}
-			hello(w, r)
-		}))
-		c := h2test.New(t, s.Pipe(t))
-		waiting, err := c.Get("/wait")
-		if err != nil {
-			t.Fatal(err)
+	for name, transport := range map[string]func(*testing.T) func(*http.Server){"cleartext": plain, "TLS": secured} {
+		bubble(t, name, func(t *testing.T) { shutDown(t, transport(t)) })
+	}
+}
+
+func shutDown(t *testing.T, transport func(*http.Server)) {
+	wait, open := gate(t)
+	s := start(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/wait" {
+			wait(w, r)
 		}
-		synctest.Wait()
-		down := make(chan error)
-		go func() { down <- s.HTTP.Shutdown(context.Background()) }()
-		crossing, err := c.Get("/crossing") // the client has not read the GOAWAY yet
-		if err != nil {
-			t.Fatal(err)
+		hello(w, r)
+	}), transport)
+	c := h2test.New(t, s.Connect(t))
+	waiting, err := c.Get("/wait")
+	if err != nil {
+		t.Fatal(err)
+	}
+	synctest.Wait()
+	down := make(chan error)
+	go func() { down <- s.HTTP.Shutdown(context.Background()) }()
+	crossing, err := c.Get("/crossing") // the client has not read the GOAWAY yet
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a := c.Answer(crossing); string(a.Body) != "hello" {
+		t.Errorf("crossing: %v", a)
+	}
+	c.Wait("the last GOAWAY", func(s *h2test.State) bool { return s.GoAway && s.LastStream == crossing })
+	late, err := c.Get("/late")
+	if err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(time.Hour)
+	c.Look(func(s *h2test.State) {
+		if s.GoAwayCode != http2.ErrCodeNo || s.Closed {
+			t.Errorf("GOAWAY %v, closed: %v", s.GoAwayCode, s.Closed)
 		}
-		if a := c.Answer(crossing); string(a.Body) != "hello" {
-			t.Errorf("crossing: %v", a)
+		if a := s.Streams[late]; a.Status != "" {
+			t.Errorf("after the last GOAWAY: %v", a)
 		}
-		c.Wait("the last GOAWAY", func(s *h2test.State) bool { return s.GoAway && s.LastStream == crossing })
-		late, err := c.Get("/late")
-		if err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(time.Hour)
-		c.Look(func(s *h2test.State) {
-			if s.GoAwayCode != http2.ErrCodeNo || s.Closed {
-				t.Errorf("GOAWAY %v, closed: %v", s.GoAwayCode, s.Closed)
-			}
-			if a := s.Streams[late]; a.Status != "" {
-				t.Errorf("after the last GOAWAY: %v", a)
-			}
-		})
-		open()
-		if a := c.Answer(waiting); string(a.Body) != "hello" {
-			t.Errorf("waiting: %v", a)
-		}
-		if err := <-down; err != nil {
-			t.Error(err)
-		}
-		c.Wait("the end", func(s *h2test.State) bool { return s.Closed })
 	})
+	open()
+	if a := c.Answer(waiting); string(a.Body) != "hello" {
+		t.Errorf("waiting: %v", a)
+	}
+	if err := <-down; err != nil {
+		t.Error(err)
+	}
+	c.Wait("the end", func(s *h2test.State) bool { return s.Closed })
 }
 
 // TestPanics ends streams whose handlers panic, before and after the header, and no others.
@@ -198,7 +202,7 @@ func TestPanics(t *testing.T) {
 			}
 			hello(w, r)
 		}))
-		c := h2test.New(t, s.Pipe(t))
+		c := h2test.New(t, s.Connect(t))
 		for range 5 {
 			for _, path := range []string{"/before", "/after"} {
 				if a := c.Exchange(path); !a.Reset || a.Ended || a.Code == http2.ErrCodeNo {
@@ -222,7 +226,7 @@ func TestUnreadAnswers(t *testing.T) {
 				w.Header().Set("Location", r.URL.Path)
 				w.WriteHeader(status)
 			}))
-			c := h2test.New(t, s.Pipe(t), h2test.Deaf)
+			c := h2test.New(t, s.Connect(t), h2test.Deaf)
 			before := heap()
 			long := "/" + strings.Repeat("~", 20_000)
 			for range 700 { // 14 MB of answers

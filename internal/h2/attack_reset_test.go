@@ -60,7 +60,7 @@ func TestRapidReset(t *testing.T) {
 			if slow {
 				handler, open = gate(t)
 			}
-			c := h2test.New(t, s.Pipe(t))
+			c := h2test.New(t, s.Connect(t))
 			attack(t, c, func() error {
 				id, err := c.Get("/")
 				if err != nil {
@@ -95,7 +95,7 @@ func TestServerReset(t *testing.T) {
 			var handlers gauge
 			handler, open := gate(t)
 			s := start(t, handlers.count(handler))
-			c := h2test.New(t, s.Pipe(t))
+			c := h2test.New(t, s.Connect(t))
 			attack(t, c, func() error {
 				id, err := c.Open(false, h2test.Request("POST", "/", "content-length", "4")...)
 				if err != nil {
@@ -119,7 +119,7 @@ func TestTooManyStreams(t *testing.T) {
 		var handlers gauge
 		handler, open := gate(t)
 		s := start(t, handlers.count(handler))
-		c := h2test.New(t, s.Pipe(t))
+		c := h2test.New(t, s.Connect(t))
 		var ids []uint32
 		for i := range maxStreams + excess {
 			id, err := c.Get(fmt.Sprint("/", i))
@@ -162,7 +162,7 @@ func TestBursts(t *testing.T) {
 			_ = http.NewResponseController(w).Flush()
 			<-r.Context().Done()
 		}), streams(3*watches)) // a handler counts until it has ended
-		c := h2test.New(t, s.Pipe(t), h2test.With(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 1 << 20}))
+		c := h2test.New(t, s.Connect(t), h2test.With(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 1 << 20}))
 		if err := c.Grant(0, 1<<30); err != nil {
 			t.Fatal(err)
 		}

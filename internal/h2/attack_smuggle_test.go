@@ -89,7 +89,7 @@ func TestMalformed(t *testing.T) {
 		bubble(t, name, func(t *testing.T) {
 			var handlers gauge
 			s := start(t, handlers.count(hello))
-			c := h2test.New(t, s.Pipe(t))
+			c := h2test.New(t, s.Connect(t))
 			id, err := c.Open(true, pairs...)
 			if err != nil {
 				t.Fatal(err)
@@ -142,7 +142,7 @@ func TestWellFormed(t *testing.T) {
 			}))
 			// net/http answers OPTIONS * itself otherwise.
 			s.HTTP.DisableGeneralOptionsHandler = true
-			c := h2test.New(t, s.Pipe(t))
+			c := h2test.New(t, s.Connect(t))
 			id, err := c.Open(true, one.pairs...)
 			if err != nil {
 				t.Fatal(err)
@@ -220,7 +220,7 @@ func TestContentLength(t *testing.T) {
 				}
 				ended <- err
 			}))
-			c := h2test.New(t, s.Pipe(t))
+			c := h2test.New(t, s.Connect(t))
 			id, err := c.Open(false, h2test.Request("POST", "/", "content-length", "5")...)
 			if err == nil {
 				synctest.Wait() // the handler runs
@@ -259,7 +259,7 @@ func TestSmuggledPath(t *testing.T) {
 	bubble(t, "one connection", func(t *testing.T) {
 		var got string
 		s := start(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { got = r.RequestURI + " " + r.URL.EscapedPath() }))
-		c := h2test.New(t, s.Pipe(t))
+		c := h2test.New(t, s.Connect(t))
 		for _, path := range []string{"/a/../b", "/a%2e%2e/b", "/a#b", "/a%00", "/a%0d%0ab", "/a\\b", "/%", "http://other.test/x", "/é"} {
 			got = ""
 			id, err := c.Open(true, h2test.Request("GET", path)...)

@@ -54,7 +54,7 @@ func TestWindowErrors(t *testing.T) {
 		bubble(t, name, func(t *testing.T) {
 			handler, open := gate(t)
 			s := start(t, handler)
-			c := h2test.New(t, s.Pipe(t))
+			c := h2test.New(t, s.Connect(t))
 			id, err := c.Open(false, h2test.Request("POST", "/")...)
 			if err != nil {
 				t.Fatal(err)
@@ -86,7 +86,7 @@ func TestReceiveWindows(t *testing.T) {
 		bubble(t, fmt.Sprint(streams, " streams"), func(t *testing.T) {
 			handler, open := gate(t)
 			s := start(t, handler)
-			c := h2test.New(t, s.Pipe(t))
+			c := h2test.New(t, s.Connect(t))
 			var ids []uint32
 			for range streams {
 				id, err := c.Open(false, h2test.Request("POST", "/")...)
@@ -166,8 +166,8 @@ func TestWindows(t *testing.T) {
 						_ = http.NewResponseController(w).Flush()
 					}
 				}
-			}))
-			c := h2test.New(t, s.Pipe(t), h2test.With(http2.Setting{ID: initialWindow, Val: uint32(random.IntN(100_000))}))
+			}), transports[seed%2](t))
+			c := h2test.New(t, s.Connect(t), h2test.With(http2.Setting{ID: initialWindow, Val: uint32(random.IntN(100_000))}))
 			var ids []uint32
 			for i := range 5 {
 				id, err := c.Get("/" + string(bytes.Repeat([]byte("x"), i)))
@@ -224,7 +224,7 @@ func TestZeroWindow(t *testing.T) {
 				}
 			}
 		}))
-		c := h2test.New(t, s.Pipe(t), h2test.With(http2.Setting{ID: initialWindow, Val: 0}))
+		c := h2test.New(t, s.Connect(t), h2test.With(http2.Setting{ID: initialWindow, Val: 0}))
 		var ids []uint32
 		for range maxStreams - 1 {
 			id, err := c.Get("/endless")
@@ -274,7 +274,7 @@ func TestZeroWindow(t *testing.T) {
 				}
 			}
 		}))
-		c := h2test.New(t, s.Pipe(t), h2test.With(http2.Setting{ID: initialWindow, Val: 1<<31 - 1}))
+		c := h2test.New(t, s.Connect(t), h2test.With(http2.Setting{ID: initialWindow, Val: 1<<31 - 1}))
 		for range maxStreams {
 			if _, err := c.Get("/endless"); err != nil {
 				t.Fatal(err)
@@ -290,35 +290,37 @@ func TestZeroWindow(t *testing.T) {
 // TestStalled has a client that reads nothing at all. It is disconnected, and its handlers
 // end.
 func TestStalled(t *testing.T) {
-	bubble(t, "endless answers", func(t *testing.T) {
-		const requests = 5
-		var ended atomic.Int64
-		s := start(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			defer ended.Add(1)
-			for {
-				if _, err := w.Write(make([]byte, 1000)); err != nil {
-					<-r.Context().Done() // has ended as well
-					return
+	for name, transport := range map[string]func(*testing.T) func(*http.Server){"cleartext": plain, "TLS": secured} {
+		bubble(t, name, func(t *testing.T) {
+			const requests = 5
+			var ended atomic.Int64
+			s := start(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				defer ended.Add(1)
+				for {
+					if _, err := w.Write(make([]byte, 1000)); err != nil {
+						<-r.Context().Done() // has ended as well
+						return
+					}
 				}
-			}
-		}), func(hs *http.Server) { hs.HTTP2.WriteByteTimeout = 30 * time.Second })
-		c := h2test.New(t, s.Pipe(t), h2test.Deaf, h2test.With(http2.Setting{ID: initialWindow, Val: 1 << 30}))
-		if err := c.Grant(0, 1<<30); err != nil {
-			t.Fatal(err)
-		}
-		for range requests {
-			if _, err := c.Get("/endless"); err != nil {
+			}), transport(t), func(hs *http.Server) { hs.HTTP2.WriteByteTimeout = 30 * time.Second })
+			c := h2test.New(t, s.Connect(t), h2test.Deaf, h2test.With(http2.Setting{ID: initialWindow, Val: 1 << 30}))
+			if err := c.Grant(0, 1<<30); err != nil {
 				t.Fatal(err)
 			}
-		}
-		time.Sleep(time.Hour)
-		if n := ended.Load(); n != requests {
-			t.Errorf("%d of %d handlers have ended after an hour", n, requests)
-		}
-		if err := c.Ping([8]byte{}); err == nil {
-			t.Error("the connection is open after an hour")
-		}
-	})
+			for range requests {
+				if _, err := c.Get("/endless"); err != nil {
+					t.Fatal(err)
+				}
+			}
+			time.Sleep(time.Hour)
+			if n := ended.Load(); n != requests {
+				t.Errorf("%d of %d handlers have ended after an hour", n, requests)
+			}
+			if err := c.Ping([8]byte{}); err == nil {
+				t.Error("the connection is open after an hour")
+			}
+		})
+	}
 }
 
 // TestUploadWindow sends bodies that handlers read, or do not read. The server gives back
@@ -335,7 +337,7 @@ func TestUploadWindow(t *testing.T) {
 	} {
 		bubble(t, name, func(t *testing.T) {
 			s := start(t, handler)
-			c := h2test.New(t, s.Pipe(t))
+			c := h2test.New(t, s.Connect(t))
 			for range uploads {
 				id, err := c.Open(false, h2test.Request("POST", "/upload")...)
 				if err != nil {
@@ -349,7 +351,7 @@ func TestUploadWindow(t *testing.T) {
 	}
 	bubble(t, "told to stop", func(t *testing.T) {
 		s := start(t, http.HandlerFunc(hello))
-		c := h2test.New(t, s.Pipe(t))
+		c := h2test.New(t, s.Connect(t))
 		id, err := c.Open(false, h2test.Request("POST", "/upload")...)
 		if err != nil {
 			t.Fatal(err)
@@ -361,7 +363,7 @@ func TestUploadWindow(t *testing.T) {
 	})
 	bubble(t, "padding only", func(t *testing.T) {
 		s := start(t, http.HandlerFunc(drain))
-		c := h2test.New(t, s.Pipe(t))
+		c := h2test.New(t, s.Connect(t))
 		id, err := c.Open(false, h2test.Request("POST", "/upload")...)
 		if err != nil {
 			t.Fatal(err)

@@ -41,7 +41,7 @@ func TestFairness(t *testing.T) {
 				}
 			}
 		}))
-		c := h2test.New(t, s.Pipe(t), h2test.With(http2.Setting{ID: initialWindow, Val: 1 << 30}))
+		c := h2test.New(t, s.Connect(t), h2test.With(http2.Setting{ID: initialWindow, Val: 1 << 30}))
 		all, ids := watches.open(t, c, 1)
 		for range 5 {
 			if _, err := c.Get("/endless"); err != nil {
@@ -144,7 +144,7 @@ func TestLeavingFeeds(t *testing.T) {
 				mu.Unlock()
 				f.stream.Pull(f)
 			}))
-			c := h2test.New(t, s.Pipe(t), h2test.With(http2.Setting{ID: initialWindow, Val: window}))
+			c := h2test.New(t, s.Connect(t), h2test.With(http2.Setting{ID: initialWindow, Val: window}))
 			if err := c.Grant(0, 1<<30); err != nil {
 				t.Fatal(err)
 			}

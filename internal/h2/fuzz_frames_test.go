@@ -231,7 +231,7 @@ func (m *model) window(n uint32) verdict {
 }
 
 // run runs a program against a server.
-func run(t *testing.T, input []byte) {
+func run(t *testing.T, input []byte, options ...func(*http.Server)) {
 	s := start(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if _, err := io.Copy(io.Discard, r.Body); err != nil {
 			return
@@ -241,8 +241,8 @@ func run(t *testing.T, input []byte) {
 			t.Errorf("a handler has seen %s %s", r.Method, r.URL)
 		}
 		_, _ = w.Write(pattern(n))
-	}))
-	c := h2test.New(t, s.Pipe(t))
+	}), options...)
+	c := h2test.New(t, s.Connect(t))
 	m := newModel(c)
 	p := &program{rest: input}
 	steps := 0
@@ -365,7 +365,11 @@ func runPrograms(t *testing.T, from, to uint64) {
 	for seed := from; seed < to; seed++ {
 		bubble(t, fmt.Sprint("seed ", seed), func(t *testing.T) {
 			random := rand.New(rand.NewPCG(seed, 3))
-			run(t, randomProgram(random, seed%4 != 0))
+			var options []func(*http.Server)
+			if seed%5 == 0 {
+				options = append(options, secured(t))
+			}
+			run(t, randomProgram(random, seed%4 != 0), options...)
 		})
 	}
 }

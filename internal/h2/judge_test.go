@@ -52,7 +52,7 @@ func start(t testing.TB, handler http.Handler, options ...func(*http.Server)) *h
 	if !standard {
 		h2.Configure(hs)
 	}
-	return h2test.Start(t, hs)
+	return h2test.Start(t, hs, h2.Listener)
 }
 
 // newServer returns a server for HTTP/2 that nothing serves yet.
@@ -69,6 +69,11 @@ func newServer(handler http.Handler) *http.Server {
 		ErrorLog:       log.New(io.Discard, "", 0),
 	}
 }
+
+// transports are a server without TLS, and with it.
+var transports = []func(*testing.T) func(*http.Server){plain, secured}
+
+func plain(*testing.T) func(*http.Server) { return func(*http.Server) {} }
 
 // streams sets how many streams a connection may have.
 func streams(n int) func(*http.Server) {

@@ -286,7 +286,7 @@ func TestTooLong(t *testing.T) {
 				}
 			}
 		}))
-		if a := h2test.New(t, s.Pipe(t)).Exchange("/"); !a.Ended || string(a.Body) != "more" {
+		if a := h2test.New(t, s.Connect(t)).Exchange("/"); !a.Ended || string(a.Body) != "more" {
 			t.Errorf("%v", a)
 		}
 	})
@@ -308,7 +308,7 @@ func TestParity(t *testing.T) {
 				if i == 1 {
 					h2.Configure(hs)
 				}
-				reports[i] = exchange(t, h2test.Start(t, hs), request())
+				reports[i] = exchange(t, h2test.Start(t, hs, nil), request())
 			}
 			time.Sleep(time.Minute) // a handler may go on after its answer
 			for i := range seen {

@@ -23,16 +23,20 @@ type Server struct {
 }
 
 // Start serves until the test ends, which fails if a goroutine of the server remains.
-// With TLS if the server has a TLSConfig.
-func Start(t testing.TB, hs *http.Server) *Server {
+// With TLS if the server has a TLSConfig. wrap, if not nil, is applied to the listener.
+func Start(t testing.TB, hs *http.Server, wrap func(net.Listener) net.Listener) *Server {
 	t.Helper()
 	s := &Server{HTTP: hs, listener: &pipeListener{conns: make(chan net.Conn), closed: make(chan struct{})}}
+	listener := net.Listener(s.listener)
+	if wrap != nil {
+		listener = wrap(listener)
+	}
 	s.serving.Go(func() {
 		var err error
 		if hs.TLSConfig != nil {
-			err = hs.ServeTLS(s.listener, "", "")
+			err = hs.ServeTLS(listener, "", "")
 		} else {
-			err = hs.Serve(s.listener)
+			err = hs.Serve(listener)
 		}
 		if !errors.Is(err, http.ErrServerClosed) {
 			t.Errorf("serve: %v", err)
@@ -45,7 +49,17 @@ func Start(t testing.TB, hs *http.Server) *Server {
 	return s
 }
 
-// Pipe returns the client's end of a new connection.
+// Connect returns a new connection, with TLS if the server has it.
+func (s *Server) Connect(t testing.TB) net.Conn {
+	t.Helper()
+	conn := s.Pipe(t)
+	if s.HTTP.TLSConfig != nil {
+		conn = tls.Client(conn, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}})
+	}
+	return conn
+}
+
+// Pipe returns the client's end of a new connection, before TLS.
 func (s *Server) Pipe(t testing.TB) net.Conn {
 	t.Helper()
 	conn, err := s.dial(t.Context())
