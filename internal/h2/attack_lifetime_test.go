@@ -171,6 +171,9 @@ func shutDown(t *testing.T, transport func(*http.Server)) {
 	}
 	time.Sleep(time.Hour)
 	c.Look(func(s *h2test.State) {
+		if s.FirstLast != 1<<31-1 { // so that no request that crosses is lost (RFC 9113, 6.8)
+			t.Errorf("the first GOAWAY has the last stream %d", s.FirstLast)
+		}
 		if s.GoAwayCode != http2.ErrCodeNo || s.Closed {
 			t.Errorf("GOAWAY %v, closed: %v", s.GoAwayCode, s.Closed)
 		}

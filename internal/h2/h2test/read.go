@@ -96,6 +96,9 @@ func (c *Conn) seeLocked(frame http2.Frame) {
 		if c.state.GoAway && f.LastStreamID > c.state.LastStream {
 			c.violation("the last stream of GOAWAY grows from %d to %d", c.state.LastStream, f.LastStreamID)
 		}
+		if !c.state.GoAway {
+			c.state.FirstLast = f.LastStreamID
+		}
 		c.state.GoAway, c.state.GoAwayCode, c.state.LastStream = true, f.ErrCode, f.LastStreamID
 	case *http2.WindowUpdateFrame:
 		window := &c.state.Window

@@ -24,6 +24,8 @@ type State struct {
 	GoAway     bool
 	GoAwayCode http2.ErrCode
 	LastStream uint32
+	// FirstLast is the LastStream of the first GOAWAY.
+	FirstLast uint32
 	// Window is how much DATA the server accepts on the connection.
 	Window int64
 	// Closed is set when the server has closed the connection.
