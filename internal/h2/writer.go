@@ -335,18 +335,21 @@ func (c *conn) room(st *Stream, n int) int {
 // small window must not make work for all.
 func (c *conn) unblock() {
 	n := 1 + c.window.Load()/1024
-	var some []*Stream
 	c.readyMu.Lock()
-	for st := range c.blocked {
+	woken := len(c.blocked) > 0
+	for st := range c.blocked { // together, so that none gets a second turn before the others
 		if n--; n < 0 {
 			break
 		}
-		some = append(some, st)
 		delete(c.blocked, st)
+		if !st.queued {
+			st.queued = true
+			c.ready = append(c.ready, st)
+		}
 	}
 	c.readyMu.Unlock()
-	for _, st := range some {
-		c.enqueue(st)
+	if woken {
+		c.wakeWriter()
 	}
 }
 
