@@ -69,6 +69,8 @@ type Object struct {
 	meta   span   // the value of metadata
 	rvText span   // the digits of metadata.resourceVersion
 	annots span   // the value of metadata.annotations
+	// managed is the value of metadata.managedFields. No other attribute is in it.
+	managed span
 }
 
 var sumSeed = maphash.MakeSeed()
@@ -141,7 +143,7 @@ func (p *scanner) kubeObject() (*Object, error) {
 			}
 		case "metadata":
 			from := p.i
-			o.Key, o.UID, o.RV, o.Labels, o.rvText, o.annots = "", "", 0, nil, span{}, span{}
+			o.Key, o.UID, o.RV, o.Labels, o.rvText, o.annots, o.managed = "", "", 0, nil, span{}, span{}, span{}
 			if p.at('{') {
 				err = p.metadata(o, start)
 			} else {
@@ -201,6 +203,10 @@ func (p *scanner) metadata(o *Object, start int) error {
 			from := p.i
 			err = p.skip()
 			o.annots = span{uint32(from - start), uint32(p.i - start)}
+		case "managedFields":
+			from := p.i
+			err = p.skip()
+			o.managed = span{uint32(from - start), uint32(p.i - start)}
 		default:
 			err = p.skip()
 		}
