@@ -28,6 +28,8 @@ import (
 var (
 	benchPods   = flag.Int("pods", 2000, "Pods of the benchmarks")
 	benchEvents = flag.Int("events", 50_000, "their changes")
+	benchDir    = flag.String("dir", "", "the directory of their history, which stays for further runs; it is created if it does not exist")
+	benchLeft   = flag.Bool("left", false, "leave the history as recording left it, without a compaction")
 )
 
 // A pod is a Pod of a benchmark, with the offsets of the changing parts of its JSON.
@@ -93,13 +95,21 @@ var benched string
 
 // recorded creates the fixture once.
 var recorded = sync.OnceValue(func() *fixture {
+	if *benchDir != "" {
+		if _, err := os.Stat(*benchDir); err == nil {
+			return reopened(*benchDir)
+		}
+	}
 	server := fakeapi.New(fakeapi.Options{Population: fakeapi.Population{Pods: *benchPods}})
 	web := httptest.NewServer(server)
 	defer web.Close()
 	resp := must(web.Client().Get(web.URL + "/api/v1/pods?resourceVersion=0"))
 	list := must(scan.ParseList(string(must(io.ReadAll(resp.Body))), "Pod"))
-	f := &fixture{dir: must(os.MkdirTemp("", "history-bench-")), key: list.Items[7].Key}
-	benched = f.dir
+	f := &fixture{dir: *benchDir, key: list.Items[7].Key}
+	if f.dir == "" {
+		f.dir = must(os.MkdirTemp("", "history-bench-"))
+		benched = f.dir
+	}
 	f.s = must(Open(f.dir, Options{Cluster: "c"}))
 	f.st = must(f.s.Stream(pods))
 	rnd := rand.New(rand.NewPCG(1, 1))
@@ -141,6 +151,10 @@ var recorded = sync.OnceValue(func() *fixture {
 	n := float64(*benchEvents)
 	f.note = fmt.Sprintf("ingest: %d events of %d bytes, %.0f events/s, %.1f µs CPU per event", *benchEvents, size / *benchEvents, n/wall.Seconds(), float64(cpu.Microseconds())/n)
 	before := must(f.s.tableBytes())
+	if *benchLeft {
+		f.note += fmt.Sprintf("; %.0f bytes/event on disk, the first list among them", float64(before)/n)
+		return f
+	}
 	began = time.Now()
 	if err := f.s.rewriteTables(context.Background()); err != nil {
 		panic(err)
@@ -149,6 +163,19 @@ var recorded = sync.OnceValue(func() *fixture {
 	f.note += fmt.Sprintf("; %.0f bytes/event on disk, %.0f after a compaction of %v, the first list among them", float64(before)/n, float64(after)/n, time.Since(began).Round(time.Millisecond))
 	return f
 })
+
+// reopened is the fixture of an earlier run.
+func reopened(dir string) *fixture {
+	f := &fixture{dir: dir, s: must(Open(dir, Options{Cluster: "c"})), note: "of an earlier run"}
+	f.st = must(f.s.Stream(pods))
+	f.begin, f.head = f.st.Span().From.RV, f.st.Head().RV
+	for o, err := range f.st.List(context.Background(), f.head, "", "") {
+		if f.key = must(o, err).Key; f.key != "" {
+			break
+		}
+	}
+	return f
+}
 
 // BenchmarkIngest reports the cost of recording the history that the others read.
 func BenchmarkIngest(b *testing.B) {
