@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/watchkeeper/watchkeeper/informer/kube"
-	"github.com/watchkeeper/watchkeeper/informer/scan"
 )
 
 // This file reads events: those of a stream (Events, LastEvents), and those of
@@ -29,7 +28,7 @@ const maxVersionsRead = 256
 // budget: see [Store.ReadUsage].
 func (st *Stream) Events(ctx context.Context, from, to uint64) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
-		p := &replay{st: st, n: minReadEvents, size: defaultEventSize}
+		p := &replay{st: st, n: minReadEvents, size: defaultEventSize, index: map[kube.Key]uint32{}}
 		st.s.readBudget.Enter()
 		defer p.end()
 		for more := true; more; {
@@ -77,7 +76,7 @@ func (st *Stream) Versions(ctx context.Context, key kube.Key, rv uint64) iter.Se
 	return func(yield func(Event, error) bool) {
 		rv = max(rv, st.Span().From.RV)
 		var r versionReader
-		var prev *scan.Object
+		var prev objectText
 		var events []Event
 		for first, more := true, true; more; first = false {
 			err := st.read(ctx, rv, &r, func() (err error) {
@@ -86,14 +85,14 @@ func (st *Stream) Versions(ctx context.Context, key kube.Key, rv uint64) iter.Se
 						return err
 					}
 				}
-				events, more, err = r.versions(events[:0], key, rv, prev)
+				events, prev, more, err = r.versions(events[:0], key, rv, prev)
 				return err
 			})
 			for _, e := range events {
 				if !yield(e, nil) {
 					return
 				}
-				prev, rv = live(e), e.Object.RV
+				rv = e.Object.RV
 			}
 			if err != nil {
 				yield(Event{}, err)
@@ -113,43 +112,27 @@ func (st *Stream) LastVersions(ctx context.Context, key kube.Key, from, to uint6
 	return collectUpTo(st.Versions(ctx, key, first-1), to)
 }
 
-// versions appends up to maxVersionsRead events of an object above rv. prev is
-// the object at rv, and r.text is its text. More is true if there may be others.
-func (r *versionReader) versions(events []Event, key kube.Key, rv uint64, prev *scan.Object) (all []Event, more bool, err error) {
+// versions appends up to maxVersionsRead events of an object above rv. prev is the object
+// at rv; the result is the one after them. More is true if there may be others.
+func (r *versionReader) versions(events []Event, key kube.Key, rv uint64, prev objectText) (all []Event, next objectText, more bool, err error) {
 	for r.it.SeekGE(appendVersionKey(nil, r.st.id, key, rv+1)); r.it.Valid(); r.it.Next() {
 		got, at, v, err := r.current()
 		if err != nil || got != key {
-			return events, false, err
+			return events, prev, false, err
 		}
-		switch {
-		case !v.delta:
-			r.text = append(r.text[:0], v.text...)
-		case prev == nil || v.base != prev.RV:
-			return events, false, corruptBase(key, at, v.base)
-		default:
-			if err := r.apply(v.text); err != nil {
-				return events, false, corrupt("%s at %d: %v", key, at, err)
-			}
-		}
-		o, err := r.object()
+		made, err := r.b.make(prev, key, at, v)
 		if err != nil {
-			return events, false, err
+			return events, prev, false, err
 		}
-		e := Event{Type: v.typ, Object: o, Prev: prev, Inferred: v.inferred, At: v.at}
-		prev = live(e)
-		if events = append(events, e); len(events) == maxVersionsRead {
-			return events, true, nil
+		events = append(events, Event{Type: v.typ, Object: made.o, Prev: prev.o, Inferred: v.inferred, At: v.at})
+		if prev = made; v.typ == kube.Deleted {
+			prev = objectText{}
+		}
+		if len(events) == maxVersionsRead {
+			return events, prev, true, nil
 		}
 	}
-	return events, false, r.it.Error()
-}
-
-// live returns the object that exists after an event, nil after a deletion.
-func live(e Event) *scan.Object {
-	if e.Type == kube.Deleted {
-		return nil
-	}
-	return e.Object
+	return events, prev, false, r.it.Error()
 }
 
 // firstOfLast looks at the keys that consist of a prefix and an RV in (from,

@@ -6,7 +6,6 @@ package history
 import (
 	"encoding/binary"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/watchkeeper/watchkeeper/informer/kube"
@@ -230,24 +229,6 @@ func appendText(b []byte, o *scan.Object, columns uint64) []byte {
 	b = append(append(b, o.JSON...), 0)
 	b = append(append(b, o.Row...), 0)
 	return strconv.AppendUint(b, columns, 10)
-}
-
-// parseText returns the object of a version's text. columns returns
-// columnDefinitions by ID.
-func parseText(text string, columns func(id uint64) (string, error)) (*scan.Object, error) {
-	json, rest, ok := strings.Cut(text, "\x00")
-	row, number, ok2 := strings.Cut(rest, "\x00")
-	id, err := strconv.ParseUint(number, 10, 64)
-	if !ok || !ok2 || err != nil {
-		return nil, corrupt("a version of %d bytes is incomplete", len(text))
-	}
-	o, err := scan.ParseObject(json)
-	if err != nil {
-		return nil, corrupt("%v", err)
-	}
-	o.Row = row
-	o.Columns, err = columns(id)
-	return o, err
 }
 
 // A lifetime is that of the last object of a name.

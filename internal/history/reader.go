@@ -8,6 +8,8 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strconv"
+	"strings"
 	"unsafe"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -58,13 +60,14 @@ type versionReader struct {
 	chain []version // deltas, newest first
 	links []byte    // bytes of the chain
 	text  []byte
-	spare []byte
+	edits []scan.Edit
+	b     builder
 }
 
 // open opens an iterator over the present content.
 func (r *versionReader) open(st *Stream) (err error) {
 	prefix := appendKey(nil, tableVersions, st.id)
-	r.st = st
+	r.st, r.b.columns = st, st.columnsText
 	r.it, err = st.s.iter(prefix, prefixEnd(prefix))
 	return err
 }
@@ -81,16 +84,16 @@ func (r *versionReader) seek(key kube.Key, rv uint64) (bool, error) {
 	return bytes.Equal(r.it.Key()[:len(r.it.Key())-8], r.key[:len(r.key)-8]), nil
 }
 
-// get returns an object as of rv, nil if there was none.
-func (r *versionReader) get(key kube.Key, rv uint64) (*scan.Object, error) {
+// get returns an object as of rv, the zero value if there was none.
+func (r *versionReader) get(key kube.Key, rv uint64) (o objectText, err error) {
 	if ok, err := r.seek(key, rv); !ok {
-		return nil, err
+		return o, err
 	}
 	v, _, err := r.resolve()
 	if err != nil || v.typ == kube.Deleted {
-		return nil, err
+		return o, err
 	}
-	return r.object()
+	return r.b.parse(string(r.text))
 }
 
 // current returns the version at the iterator. Its text is valid until the
@@ -144,16 +147,101 @@ func (r *versionReader) resolve() (v version, rv uint64, err error) {
 }
 
 // apply replaces r.text by the next version's text.
-func (r *versionReader) apply(d []byte) (err error) {
-	// The string view is used only while r.text is unchanged.
-	r.spare, err = delta.Apply(r.spare[:0], viewOf(r.text), d)
-	r.text, r.spare = r.spare, r.text
-	return err
+func (r *versionReader) apply(d []byte) error {
+	var ok bool
+	if r.edits, ok = delta.Edits(r.edits[:0], viewOf(r.text), d); ok {
+		r.text = delta.Patch(r.text, r.edits)
+		return nil
+	}
+	return delta.ErrMismatch
 }
 
-// object parses r.text.
-func (r *versionReader) object() (*scan.Object, error) {
-	return parseText(string(r.text), r.st.columnsText)
+// An objectText is an object and its text.
+type objectText struct {
+	o    *scan.Object
+	text string
+}
+
+// A builder makes versions from deltas. One goroutine uses it.
+type builder struct {
+	columns func(id uint64) (string, error)
+	edits   []scan.Edit
+	// The last columns.
+	number, definitions string
+}
+
+// make returns a version of an object, whose version before it is prev.
+func (b *builder) make(prev objectText, key kube.Key, rv uint64, v version) (next objectText, err error) {
+	switch {
+	case !v.delta:
+		return b.parse(string(v.text))
+	case prev.o == nil || prev.o.RV != v.base:
+		return next, corruptBase(key, rv, v.base)
+	}
+	if next, err = b.apply(prev, v.text); errors.Is(err, delta.ErrMismatch) {
+		err = corrupt("%s at %d: %v", key, rv, err)
+	}
+	return next, err
+}
+
+// apply returns the version that a delta makes of the one before it. It parses the text
+// only if the edits may change what a [scan.Object] tells apart.
+func (b *builder) apply(prev objectText, d []byte) (next objectText, err error) {
+	var ok bool
+	if b.edits, ok = delta.Edits(b.edits[:0], prev.text, d); !ok {
+		return next, delta.ErrMismatch
+	}
+	size, n, end := len(prev.text), 0, len(prev.o.JSON) // of the text; edits of the JSON, and its size
+	for i := range b.edits {
+		e := &b.edits[i]
+		longer := len(e.Text) - (e.To - e.From)
+		size += longer
+		if e.To < len(prev.o.JSON) {
+			n++
+			end += longer
+		} else if e.From <= len(prev.o.JSON) {
+			ok = false // the text has to be parsed
+		}
+	}
+	next.text = viewOf(delta.Patched(make([]byte, 0, size), prev.text, b.edits))
+	if !ok || next.text[end] != 0 {
+		return b.parse(next.text)
+	}
+	if next.o = prev.o.Edited(next.text[:end], b.edits[:n]); next.o == nil {
+		return b.parse(next.text)
+	}
+	return next, b.setRow(next.o, next.text[end+1:])
+}
+
+// parse parses the text of a version.
+func (b *builder) parse(text string) (objectText, error) {
+	json, row, ok := strings.Cut(text, "\x00")
+	if !ok {
+		return objectText{}, corrupt("a version of %d bytes is incomplete", len(text))
+	}
+	o, err := scan.ParseObject(json)
+	if err != nil {
+		return objectText{}, corrupt("%v", err)
+	}
+	return objectText{o, text}, b.setRow(o, row)
+}
+
+// setRow sets the row and its columns from the end of a version's text.
+func (b *builder) setRow(o *scan.Object, text string) error {
+	row, number, ok := strings.Cut(text, "\x00")
+	o.Row = row
+	if ok && number == b.number {
+		o.Columns = b.definitions
+		return nil
+	}
+	id, err := strconv.ParseUint(number, 10, 64)
+	if !ok || err != nil {
+		return corrupt("a version of %d bytes is incomplete", len(text))
+	}
+	if o.Columns, err = b.columns(id); err == nil {
+		b.number, b.definitions = strings.Clone(number), o.Columns
+	}
+	return err
 }
 
 // viewOf returns a string that shares memory with b. It is valid while b does

@@ -4,16 +4,16 @@
 package history
 
 import (
+	"bytes"
 	"cmp"
 	"context"
+	"encoding/binary"
 	"runtime"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/watchkeeper/watchkeeper/informer/kube"
-	"github.com/watchkeeper/watchkeeper/informer/scan"
-	"github.com/watchkeeper/watchkeeper/internal/history/delta"
 )
 
 const (
@@ -21,12 +21,11 @@ const (
 	// The versions of an object are neighbors on disk, those of one moment are
 	// not: the more events are read together, the fewer blocks are read more
 	// than once.
-	minReadEvents, maxReadEvents = 1024, 64 << 10
+	minReadEvents, maxReadEvents = 1024, 512 << 10
 	// maxEventBytes limits, approximately, what all readers of events hold together
 	// (T10): values, previous objects, and events built ahead.
 	maxEventBytes = 320 << 20
-	// maxReplayBytes limits what they may take, approximately, with their
-	// objects.
+	// maxReplayBytes limits what one of them holds, approximately.
 	maxReplayBytes = 160 << 20
 	// minBudgetEvents is how many events are read when the budget has no room
 	// for more.
@@ -35,51 +34,61 @@ const (
 	buildEvents = 1024
 	// defaultEventSize is the assumed size of an event until sizes are known.
 	defaultEventSize = 8 << 10
+	// stepOverhead, nameOverhead and objectOverhead estimate the memory of a step without
+	// its value, of an object's name, and of an object without its text.
+	stepOverhead, nameOverhead, objectOverhead = 48, 128, 448
 )
 
 // A replay reads events in the order of their RVs from versions that are sorted
-// by object. It reads some thousands of events at a time. First it reads their
-// values, which are small since most are deltas; one goroutine does so for each
-// partition of the key space. Then it builds the events, in order, from the
-// objects before them.
+// by object. It reads many events at a time. First it reads their values, which
+// are small since most are deltas; each processor does so for a part of the
+// objects. Then it builds the events, in order, from the objects before them.
 type replay struct {
-	st     *Stream
-	n      int   // events to read at a time, if the budget allows
-	fits   int   // events that the budget allows
-	size   int64 // estimated bytes of an event
-	held   int64 // bytes taken from the budget
-	bounds []kube.Key
-	parts  []*partition
-	steps  []step
+	st      *Stream
+	n       int   // events to read at a time, if the budget allows
+	fits    int   // events that the budget allows
+	size    int64 // estimated bytes of an event
+	held    int64 // bytes taken from the budget
+	kept    int64 // of that, the cached objects
+	index   map[kube.Key]uint32
+	objects []replayed
+	steps   []step
+	active  []uint32 // the objects of the steps, sorted
+	parts   []partition
 }
 
-// A step becomes an event: first it has a log entry, then a value, then the event.
+// A step becomes an event: first it has a log entry, then a value.
 type step struct {
-	key   kube.Key
-	rv    uint64
-	part  int
-	value version
-	event Event
+	rv     uint64
+	object uint32 // in replay.objects
+	next   uint32 // the next step of the object; 0 for none
+	value  []byte
 }
 
-// A partition is a part of the key space.
+// A replayed is an object that a replay has met.
+type replayed struct {
+	key         kube.Key
+	prev        objectText // as it is before the next event; zero if it is not known, or does not exist
+	first, last uint32     // steps
+	n           uint32     // number of steps
+	part        int
+	added       bool // the first step adds it
+}
+
+// A partition is a part of the objects, which one goroutine reads and builds.
 type partition struct {
+	st      *Stream
 	r       versionReader
-	steps   []*step
-	objects map[kube.Key]objectText // the objects as they are before the next event
-	bytes   int                     // held by the partition
-}
-
-// An objectText is an object and its text.
-type objectText struct {
-	o    *scan.Object
-	text string
+	builder builder
+	active  []uint32
+	chunk   []byte // memory for further values
+	bytes   int    // of values
 }
 
 // reserve takes budget for the next events. There are at most rvs of them.
 func (p *replay) reserve(rvs uint64) {
 	b := p.st.s.readBudget
-	all := min(int64(min(uint64(p.n), max(rvs, 1)))*p.size, maxReplayBytes)
+	all := min(int64(min(uint64(p.n), max(rvs, 1)))*p.size, max(maxReplayBytes-p.held, minBudgetEvents*p.size))
 	least, got := min(all, minBudgetEvents*p.size), int64(0)
 	if want := min(all, b.Share()-p.held); want >= least {
 		got = b.Take(least, want, false)
@@ -107,9 +116,7 @@ func (p *replay) end() {
 
 // dropObjects drops the cached objects before the next events.
 func (p *replay) dropObjects() {
-	for _, part := range p.parts {
-		clear(part.objects)
-	}
+	p.index, p.objects, p.kept = map[kube.Key]uint32{}, nil, 0
 }
 
 // read reads the next events above from, and returns the RV of the last.
@@ -118,11 +125,11 @@ func (p *replay) read(from, to uint64) (next uint64, more bool, err error) {
 		return 0, false, err
 	}
 	defer p.st.s.release()
-	p.steps = p.steps[:0]
-	err = p.st.scanLog(from, to, func(key []byte, rv uint64, _ version) bool {
+	p.steps, p.active = p.steps[:0], p.active[:0]
+	err = p.st.scanLog(from, to, func(key []byte, rv uint64, v version) bool {
 		// Events at one RV stay together, since the next read begins above it.
 		if more = len(p.steps) >= min(p.n, p.fits) && rv != p.steps[len(p.steps)-1].rv; !more {
-			p.steps = append(p.steps, step{key: kube.Key(key), rv: rv})
+			p.addStep(key, rv, v.typ)
 		}
 		return !more
 	})
@@ -131,7 +138,7 @@ func (p *replay) read(from, to uint64) (next uint64, more bool, err error) {
 	}
 	p.divide()
 	errs := make([]error, len(p.parts))
-	p.parallel(func(i int) { errs[i] = p.parts[i].read(p.st) })
+	p.parallel(func(i int) { errs[i] = p.parts[i].read(p) })
 	p.settle(p.memory())
 	// Checked after reading, because each partition opened its own iterator.
 	if err := p.st.retained(from); err != nil {
@@ -140,32 +147,46 @@ func (p *replay) read(from, to uint64) (next uint64, more bool, err error) {
 	return p.steps[len(p.steps)-1].rv, more, cmp.Or(errs...)
 }
 
-// divide assigns the steps to partitions.
+// addStep adds an event of the log.
+func (p *replay) addStep(key []byte, rv uint64, typ kube.EventType) {
+	at := uint32(len(p.steps))
+	i, ok := p.index[kube.Key(key)]
+	if !ok {
+		i = uint32(len(p.objects))
+		name := kube.Key(key) // a copy
+		p.objects, p.index[name] = append(p.objects, replayed{key: name}), i
+	}
+	p.steps = append(p.steps, step{rv: rv, object: i})
+	o := &p.objects[i]
+	if o.n == 0 {
+		p.active = append(p.active, i)
+		o.first, o.added = at, typ == kube.Added
+	} else {
+		p.steps[o.last].next = at
+	}
+	o.last = at
+	o.n++
+}
+
+// divide gives each partition about the same number of steps.
 func (p *replay) divide() {
-	if p.parts == nil || p.n <= minReadEvents {
-		keys := make([]kube.Key, len(p.steps))
-		for i := range p.steps {
-			keys[i] = p.steps[i].key
-		}
-		slices.Sort(keys)
-		n := runtime.GOMAXPROCS(0)
-		p.parts, p.bounds = nil, nil
-		for i := range n {
-			p.parts = append(p.parts, &partition{objects: map[kube.Key]objectText{}})
-			if i > 0 {
-				p.bounds = append(p.bounds, keys[len(keys)*i/n])
-			}
+	slices.SortFunc(p.active, func(a, b uint32) int { return cmp.Compare(p.objects[a].key, p.objects[b].key) })
+	if p.parts == nil {
+		p.parts = make([]partition, runtime.GOMAXPROCS(0))
+		for i := range p.parts {
+			p.parts[i].st, p.parts[i].builder.columns = p.st, p.st.columnsText
 		}
 	}
-	for _, part := range p.parts {
-		part.steps = part.steps[:0]
-	}
-	for i := range p.steps {
-		s := &p.steps[i]
-		for s.part < len(p.bounds) && s.key >= p.bounds[s.part] {
-			s.part++
+	begin, steps := 0, 0
+	for part := range p.parts {
+		end := begin
+		for ; end < len(p.active) && (part == len(p.parts)-1 || steps*len(p.parts) < len(p.steps)*(part+1)); end++ {
+			o := &p.objects[p.active[end]]
+			o.part = part
+			steps += int(o.n)
 		}
-		p.parts[s.part].steps = append(p.parts[s.part].steps, s)
+		p.parts[part].active = p.active[begin:end]
+		begin = end
 	}
 }
 
@@ -179,85 +200,81 @@ func (p *replay) parallel(f func(i int)) {
 }
 
 // read reads the values of the partition's steps, and the objects before them.
-func (p *partition) read(st *Stream) (err error) {
-	if err := p.r.open(st); err != nil {
+func (p *partition) read(all *replay) (err error) {
+	if err := p.r.open(p.st); err != nil {
 		return err
 	}
 	defer func() { err = cmp.Or(err, p.r.close()) }()
-	steps := slices.Clone(p.steps)
-	slices.SortFunc(steps, func(a, b *step) int { return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(a.rv, b.rv)) })
-	p.bytes = 0
-	for i, s := range steps {
-		if i == 0 || s.key != steps[i-1].key {
-			if err := p.readPrevious(s); err != nil {
+	p.chunk, p.bytes = nil, 0
+	var key []byte
+	for _, i := range p.active {
+		o := &all.objects[i]
+		at := o.first
+		if o.prev.o == nil && !o.added {
+			if err := p.readPrevious(o, all.steps[at].rv); err != nil {
 				return err
 			}
-			p.r.it.SeekGE(appendVersionKey(nil, st.id, s.key, s.rv))
-		} else {
+		}
+		key = appendVersionKey(key[:0], p.st.id, o.key, all.steps[at].rv)
+		p.r.it.SeekGE(key)
+		for ; o.n > 0; o.n-- {
+			s := &all.steps[at]
+			binary.BigEndian.PutUint64(key[len(key)-8:], s.rv)
+			if !p.r.it.Valid() || !bytes.Equal(p.r.it.Key(), key) {
+				return cmp.Or(damage(p.r.it.Error()), corrupt("%s at %d is in the log but has no version", o.key, s.rv))
+			}
+			value, err := p.r.it.ValueAndErr()
+			if err != nil {
+				return damage(err)
+			}
+			s.value = p.keep(value)
+			at = s.next
 			p.r.it.Next()
 		}
-		if !p.r.it.Valid() {
-			return cmp.Or(damage(p.r.it.Error()), corrupt("%s at %d is in the log but has no version", s.key, s.rv))
-		}
-		key, rv, v, err := p.r.current()
-		if err != nil {
-			return err
-		}
-		if key != s.key || rv != s.rv {
-			return corrupt("%s at %d is in the log but has no version", s.key, s.rv)
-		}
-		v.text = append(make([]byte, 0, len(v.text)), v.text...) // the iterator owns the bytes
-		s.value = v
-		p.bytes += len(v.text)
-	}
-	for _, h := range p.objects {
-		p.bytes += len(h.text)
 	}
 	return nil
 }
 
-// readPrevious reads the object before a step, unless the partition has it.
-func (p *partition) readPrevious(s *step) error {
-	if _, ok := p.objects[s.key]; ok {
-		return nil
+// chunkSize is how much memory for values is allocated at a time.
+const chunkSize = 256 << 10
+
+// keep copies a value, which the iterator owns. The copy is valid until the next read.
+func (p *partition) keep(value []byte) []byte {
+	p.bytes += len(value)
+	if len(p.chunk)+len(value) > cap(p.chunk) {
+		p.chunk = make([]byte, 0, max(chunkSize, len(value)))
 	}
-	o, err := p.r.get(s.key, s.rv-1)
-	if err != nil || o == nil {
-		return err
-	}
-	p.objects[s.key] = objectText{o, string(p.r.text)}
-	return nil
+	n := len(p.chunk)
+	p.chunk = append(p.chunk, value...)
+	return p.chunk[n:len(p.chunk):len(p.chunk)]
 }
 
-// build builds the events of the partition's steps.
-func (p *partition) build(steps []step, self int, columns func(uint64) (string, error)) error {
+// readPrevious reads the object before a step.
+func (p *partition) readPrevious(o *replayed, rv uint64) error {
+	var err error
+	o.prev, err = p.r.get(o.key, rv-1)
+	return err
+}
+
+// build builds the events of the partition among some steps.
+func (p *partition) build(all *replay, self int, steps []step, events []Event) error {
 	for i := range steps {
 		s := &steps[i]
-		if s.part != self {
+		o := &all.objects[s.object]
+		if o.part != self {
 			continue
 		}
-		prev, text := p.objects[s.key], ""
-		switch v := &s.value; {
-		case !v.delta:
-			text = viewOf(v.text) // the step owns the bytes
-		case prev.o == nil || prev.o.RV != v.base:
-			return corruptBase(s.key, s.rv, v.base)
-		default:
-			next, err := delta.Apply(make([]byte, 0, len(prev.text)+len(v.text)), prev.text, v.text)
-			if err != nil {
-				return corrupt("%s at %d: %v", s.key, s.rv, err)
-			}
-			text = viewOf(next)
-		}
-		o, err := parseText(text, columns)
+		v, err := parseVersion(s.value, s.rv)
 		if err != nil {
 			return err
 		}
-		s.event = Event{Type: s.value.typ, Object: o, Prev: prev.o, Inferred: s.value.inferred, At: s.value.at}
-		if s.value.text = nil; s.value.typ == kube.Deleted {
-			delete(p.objects, s.key)
-		} else {
-			p.objects[s.key] = objectText{o, text}
+		next, err := p.builder.make(o.prev, o.key, s.rv, v)
+		if err != nil {
+			return err
+		}
+		events[i] = Event{Type: v.typ, Object: next.o, Prev: o.prev.o, Inferred: v.inferred, At: v.at}
+		if o.prev = next; v.typ == kube.Deleted {
+			o.prev = objectText{}
 		}
 	}
 	return nil
@@ -267,11 +284,11 @@ func (p *partition) build(steps []step, self int, columns func(uint64) (string, 
 // false. While f handles some events, the next ones are being built.
 func (p *replay) emit(ctx context.Context, f func(Event) bool) (stopped bool, err error) {
 	errs := make([]error, len(p.parts))
-	begin := func(steps []step) (wait func()) {
+	begin := func(steps []step, events []Event) (wait func()) {
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			p.parallel(func(i int) { errs[i] = p.parts[i].build(steps, i, p.st.columnsText) })
+			p.parallel(func(i int) { errs[i] = p.parts[i].build(p, i, steps, events) })
 		}()
 		return func() { <-done }
 	}
@@ -281,22 +298,23 @@ func (p *replay) emit(ctx context.Context, f func(Event) bool) (stopped bool, er
 		return steps
 	}
 	steps := take()
-	wait := begin(steps)
+	events, ahead := make([]Event, buildEvents), make([]Event, buildEvents)
+	wait := begin(steps, events)
 	for len(steps) > 0 {
 		wait()
 		if err := cmp.Or(cmp.Or(errs...), context.Cause(ctx)); err != nil {
 			return false, err
 		}
 		next := take()
-		wait = begin(next)
+		wait = begin(next, ahead)
 		for i := range steps {
-			e := steps[i].event
-			if steps[i] = (step{}); !f(e) {
+			e := events[i]
+			if events[i] = (Event{}); !f(e) {
 				wait()
 				return true, nil
 			}
 		}
-		steps = next
+		steps, events, ahead = next, ahead, events
 	}
 	wait()
 	return false, nil
@@ -304,40 +322,50 @@ func (p *replay) emit(ctx context.Context, f func(Event) bool) (stopped bool, er
 
 // memory estimates what the replay holds before it has yielded what it read.
 func (p *replay) memory() int64 {
-	var used, texts, objects int
-	for _, part := range p.parts {
-		used += part.bytes
-		for _, h := range part.objects {
-			texts += len(h.text)
+	objects := p.objectBytes()
+	used := objects + int64(len(p.steps))*stepOverhead
+	for i := range p.parts {
+		used += int64(p.parts[i].bytes)
+	}
+	if made := int64(min(len(p.steps), 2*buildEvents)); len(p.objects) > 0 {
+		used += made * (objects / int64(len(p.objects)))
+	}
+	return used
+}
+
+// objectBytes estimates the memory of the cached objects.
+func (p *replay) objectBytes() (n int64) {
+	for i := range p.objects {
+		n += int64(len(p.objects[i].key)) + nameOverhead
+		if text := p.objects[i].prev.text; text != "" {
+			n += int64(len(text)) + objectOverhead
 		}
-		objects += len(part.objects)
 	}
-	if made := min(len(p.steps), 2*buildEvents); objects > 0 {
-		used += made * (texts / objects)
-	}
-	return int64(used)
+	return n
 }
 
 // adapt chooses how many events to read next: as many as the budget allows, but
 // few for a slow caller.
 func (p *replay) adapt(busy, all time.Duration) {
-	used := int64(1)
-	for _, part := range p.parts {
-		used += int64(part.bytes)
-	}
-	fits := int(int64(p.n) * maxReplayBytes / used)
 	if all > 8*busy {
 		p.n /= 4
 	} else {
-		p.n *= 4
+		p.n *= 8
 	}
-	p.n = min(max(min(p.n, fits), minReadEvents), maxReadEvents)
+	p.n = min(max(p.n, minReadEvents), maxReadEvents)
+	// What an event takes: its value, and the object if it is a new one.
+	was := p.kept
+	p.kept = p.objectBytes()
+	taken := max(p.kept-was, 0)
+	for i := range p.parts {
+		taken += int64(p.parts[i].bytes)
+	}
 	if n := int64(len(p.steps)); n > 0 {
-		p.size = max(used/n, 1<<8)
+		p.size = max(taken/n+stepOverhead, 1<<7)
 	}
-	if used > maxReplayBytes || used > p.st.s.readBudget.Share() {
+	p.steps = nil // a slow caller must not hold them
+	if p.kept > maxReplayBytes/4*3 || p.kept > p.st.s.readBudget.Share() {
 		p.dropObjects()
-		used = 0
 	}
-	p.settle(used)
+	p.settle(p.kept)
 }

@@ -26,7 +26,8 @@ const maxPage, firstPage = 256, 8
 func (st *Stream) Get(ctx context.Context, rv uint64, key kube.Key) (o *scan.Object, err error) {
 	var r versionReader
 	err = st.read(ctx, rv, &r, func() error {
-		o, err = r.get(key, rv)
+		got, err := r.get(key, rv)
+		o = got.o
 		return err
 	})
 	return o, err
@@ -120,7 +121,7 @@ func (st *Stream) Count(ctx context.Context, rv uint64, namespace string, from k
 				if err != nil {
 					return err
 				}
-				if o != nil {
+				if o.o != nil {
 					n++
 				}
 			}
@@ -174,12 +175,12 @@ func (st *Stream) objects(ctx context.Context, rv uint64, names []kube.Key) (obj
 	var r versionReader
 	err = st.read(ctx, rv, &r, func() error {
 		for _, key := range names {
-			o, err := r.get(key, rv)
+			got, err := r.get(key, rv)
 			if err != nil {
 				return err
 			}
-			if o != nil {
-				objects = append(objects, o)
+			if got.o != nil {
+				objects = append(objects, got.o)
 			}
 		}
 		return nil

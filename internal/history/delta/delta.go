@@ -12,8 +12,8 @@
 //	uvarint n      then copy n bytes of the earlier text, from the offset
 //	varint  jump   where the last copy ended, plus m, plus jump
 //
-// The last copy may be missing. A delta has no checksum: [Apply] returns an error
-// for one that does not fit, but cannot detect every wrong base.
+// The last copy may be missing. A delta has no checksum: [Edits] notices one that
+// does not fit, but cannot detect every wrong base.
 //
 // All functions may be called concurrently.
 package delta
@@ -22,8 +22,11 @@ import (
 	"encoding/binary"
 	"errors"
 	"math/bits"
+	"slices"
 	"sync"
 	"unsafe"
+
+	"github.com/watchkeeper/watchkeeper/informer/scan"
 )
 
 // ErrMismatch marks a delta that does not fit the text it is applied to.
@@ -58,32 +61,74 @@ func Append(dst []byte, from, to string) []byte {
 	return dst
 }
 
-// Apply appends to dst the text that the delta makes of from.
-func Apply(dst []byte, from string, delta []byte) ([]byte, error) {
-	end := 0
-	for len(delta) > 0 {
+// Edits appends to dst the edits that a delta makes in a text. Their texts refer to the
+// delta and to the text. ok is false if the delta does not fit.
+func Edits(dst []scan.Edit, from string, delta []byte) (edits []scan.Edit, ok bool) {
+	end := 0 // of the text that is copied or replaced so far
+	for last := 0; len(delta) > 0 || end < len(from); {
 		m, k := binary.Uvarint(delta)
-		if k <= 0 || m > uint64(len(delta)-k) {
-			return nil, ErrMismatch
+		if k <= 0 && len(delta) > 0 || m > uint64(len(delta)-k) {
+			return dst, false
 		}
-		dst = append(dst, delta[k:k+int(m)]...)
-		if delta = delta[k+int(m):]; len(delta) == 0 {
-			break
+		e := scan.Edit{From: end, To: len(from), Text: unsafe.String(unsafe.SliceData(delta[k:]), m)}
+		var again string
+		if delta = delta[k+int(m):]; len(delta) > 0 {
+			n, k := binary.Uvarint(delta)
+			jump, l := binary.Varint(delta[max(k, 0):])
+			if k <= 0 || l <= 0 {
+				return dst, false
+			}
+			at := int64(last) + int64(m) + jump
+			if at < 0 || at > int64(len(from)) || n > uint64(int64(len(from))-at) {
+				return dst, false
+			}
+			last = int(at) + int(n)
+			if int(at) < end { // a part is copied a second time
+				again = from[at:min(end, last)]
+			}
+			delta, e.To = delta[k+l:], max(int(at), end)
+			end = max(last, end)
+		} else {
+			end = len(from)
 		}
-		n, k := binary.Uvarint(delta)
-		jump, l := binary.Varint(delta[max(k, 0):])
-		if k <= 0 || l <= 0 {
-			return nil, ErrMismatch
+		if e.From != e.To || e.Text != "" {
+			dst = append(dst, e)
 		}
-		delta = delta[k+l:]
-		at := int64(end) + int64(m) + jump
-		if at < 0 || at > int64(len(from)) || n > uint64(int64(len(from))-at) {
-			return nil, ErrMismatch
+		if again != "" {
+			dst = append(dst, scan.Edit{From: e.To, To: e.To, Text: again})
 		}
-		dst = append(dst, from[at:at+int64(n)]...)
-		end = int(at) + int(n)
 	}
-	return dst, nil
+	return dst, true
+}
+
+// Patched returns a copy of a text with edits.
+func Patched(dst []byte, text string, edits []scan.Edit) []byte {
+	end := 0
+	for i := range edits {
+		e := &edits[i]
+		dst = append(append(dst, text[end:e.From]...), e.Text...)
+		end = e.To
+	}
+	return append(dst, text[end:]...)
+}
+
+// Patch makes edits in a text, whose memory it uses. The edits may refer to that text.
+func Patch(text []byte, edits []scan.Edit) []byte {
+	// From the last edit to the first: then the offsets of the others still hold, and
+	// so does the text before them, which is all that they refer to.
+	for i := len(edits) - 1; i >= 0; i-- {
+		e := &edits[i]
+		if d := len(e.Text) - (e.To - e.From); d != 0 {
+			n := len(text)
+			if d > 0 {
+				text = slices.Grow(text, d)
+			}
+			text = text[:n+d]
+			copy(text[e.To+d:], text[e.To:n])
+		}
+		copy(text[e.From:], e.Text)
+	}
+	return text
 }
 
 // A differ finds the parts that two texts have in common.

@@ -4,10 +4,14 @@
 package delta
 
 import (
+	"encoding/binary"
 	"errors"
 	"math/rand/v2"
 	"strings"
 	"testing"
+	"unsafe"
+
+	"github.com/watchkeeper/watchkeeper/informer/scan"
 )
 
 func TestDelta(t *testing.T) {
@@ -33,16 +37,63 @@ func TestDelta(t *testing.T) {
 		"shorter than it": {"abc", "abd", 4},
 	} {
 		delta := Append([]byte("in front"), test.from, test.to)[len("in front"):]
-		if got, err := Apply([]byte("also "), test.from, delta); err != nil || string(got) != "also "+test.to {
+		if got, err := apply([]byte("also "), test.from, delta); err != nil || string(got) != "also "+test.to {
 			t.Errorf("%s: %q, %v", name, got, err)
 		}
+		checkEdits(t, test.from, test.to, delta)
 		if len(delta) > test.max {
 			t.Errorf("%s: a delta of %d bytes, more than %d: %q", name, len(delta), test.max, delta)
 		}
 	}
 }
 
-// TestDeltaOfGarbage: Apply refuses garbage, and never reads beyond the text.
+// apply is what a delta means: it appends to dst the text that the delta makes of from.
+func apply(dst []byte, from string, delta []byte) ([]byte, error) {
+	end := 0
+	for len(delta) > 0 {
+		m, k := binary.Uvarint(delta)
+		if k <= 0 || m > uint64(len(delta)-k) {
+			return nil, ErrMismatch
+		}
+		dst = append(dst, delta[k:k+int(m)]...)
+		if delta = delta[k+int(m):]; len(delta) == 0 {
+			break
+		}
+		n, k := binary.Uvarint(delta)
+		jump, l := binary.Varint(delta[max(k, 0):])
+		if k <= 0 || l <= 0 {
+			return nil, ErrMismatch
+		}
+		delta = delta[k+l:]
+		at := int64(end) + int64(m) + jump
+		if at < 0 || at > int64(len(from)) || n > uint64(int64(len(from))-at) {
+			return nil, ErrMismatch
+		}
+		dst = append(dst, from[at:at+int64(n)]...)
+		end = int(at) + int(n)
+	}
+	return dst, nil
+}
+
+// checkEdits checks the edits of a delta.
+func checkEdits(t *testing.T, from, to string, delta []byte) {
+	t.Helper()
+	edits, ok := Edits(nil, from, delta)
+	if !ok {
+		t.Fatalf("%q has no edits", delta)
+	}
+	if got := string(Patched(nil, from, edits)); got != to {
+		t.Fatalf("the edits %+v of %q make %q of %q", edits, delta, got, from)
+	}
+	text := []byte(from)
+	if edits, _ = Edits(nil, viewOf(text), delta); string(Patch(text, edits)) != to {
+		t.Fatalf("the edits %+v of %q do not make %q of %q in its memory", edits, delta, to, from)
+	}
+}
+
+func viewOf(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
+
+// TestDeltaOfGarbage: apply refuses garbage, and never reads beyond the text.
 func TestDeltaOfGarbage(t *testing.T) {
 	from := strings.Repeat("0123456789", 20)
 	good := Append(nil, from, from[:90]+"xyz"+from[100:])
@@ -53,12 +104,19 @@ func TestDeltaOfGarbage(t *testing.T) {
 		for range 1 + rnd.IntN(3) {
 			bad[rnd.IntN(len(bad))] = byte(rnd.Uint32())
 		}
-		if _, err := Apply(nil, from, bad[:rnd.IntN(len(bad)+1)]); errors.Is(err, ErrMismatch) {
+		bad = bad[:rnd.IntN(len(bad)+1)]
+		to, err := apply(nil, from, bad)
+		if errors.Is(err, ErrMismatch) {
 			refused++
+			if _, ok := Edits(nil, from, bad); ok {
+				t.Fatalf("apply refuses %q, which has edits", bad)
+			}
+			continue
 		}
+		checkEdits(t, from, string(to), bad)
 	}
 	if refused == 0 {
-		t.Error("Apply refused nothing")
+		t.Error("apply refused nothing")
 	}
 }
 
@@ -66,11 +124,16 @@ func FuzzDelta(f *testing.F) {
 	f.Add("", "a", []byte{1, 2})
 	f.Add(strings.Repeat("abcdefgh", 9), strings.Repeat("abcdefgh", 8)+"x", []byte{0, 200, 1, 3})
 	f.Fuzz(func(t *testing.T, from, to string, junk []byte) {
-		got, err := Apply(nil, from, Append(nil, from, to))
+		got, err := apply(nil, from, Append(nil, from, to))
 		if err != nil || string(got) != to {
 			t.Fatalf("%q, %v", got, err)
 		}
-		_, _ = Apply(nil, from, junk) // must not panic
+		checkEdits(t, from, to, Append(nil, from, to))
+		if to, err := apply(nil, from, junk); err == nil { // must not panic
+			checkEdits(t, from, string(to), junk)
+		} else if _, ok := Edits(nil, from, junk); ok {
+			t.Fatalf("apply refuses %q, which has edits", junk)
+		}
 	})
 }
 
@@ -90,7 +153,15 @@ func BenchmarkDelta(b *testing.B) {
 	b.Run("apply", func(b *testing.B) {
 		b.SetBytes(int64(len(to)))
 		for b.Loop() {
-			out, _ = Apply(out[:0], from, delta)
+			out, _ = apply(out[:0], from, delta)
+		}
+	})
+	var edits []scan.Edit
+	b.Run("patch", func(b *testing.B) {
+		b.SetBytes(int64(len(to)))
+		for b.Loop() {
+			edits, _ = Edits(edits[:0], from, delta)
+			out = Patched(out[:0], from, edits)
 		}
 	})
 }
