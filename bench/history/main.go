@@ -34,8 +34,12 @@ var (
 	which       = flag.String("run", "", "a regular expression for the scenarios to run")
 	rounds      = flag.Int("rounds", 3, "number of rounds; the table has the medians")
 	quick       = flag.Bool("quick", false, "smaller numbers, for a first look: a minute or two")
+	profiles    = flag.String("profile", "", "keep CPU profiles of the gateway in this directory, of the first seconds of each read of the past")
 	fakeAPIPods = flag.Int("fakeapi", 0, "serve a fake API server with this many Pods until standard input ends")
 )
+
+// profileSeconds is the length of a profile.
+const profileSeconds = 4
 
 // sizes are the numbers of the scenarios.
 type sizes struct {

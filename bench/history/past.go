@@ -5,9 +5,11 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io/fs"
 	"net/http"
+	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -40,8 +42,12 @@ func past(r *harness) error {
 		name string
 		do   func(first, last uint64) error
 	}{{"list", c.listPast}, {"versions", c.versions}, {"replay", c.replay}} {
+		kept := c.profile(step.name)
 		if err := step.do(first, last); err != nil {
 			return fmt.Errorf("%s: %w", step.name, err)
+		}
+		if err := kept(); err != nil {
+			return fmt.Errorf("profile of %s: %w", step.name, err)
 		}
 	}
 	c.Gateway.Terminate()
@@ -49,6 +55,22 @@ func past(r *harness) error {
 		return fmt.Errorf("store: %w", err)
 	}
 	return nil
+}
+
+// profile keeps a CPU profile of the gateway's next seconds with -profile.
+func (c *cluster) profile(name string) (kept func() error) {
+	if *profiles == "" {
+		return func() error { return nil }
+	}
+	done := make(chan error, 1)
+	go func() {
+		f, err := os.Create(filepath.Join(*profiles, name+".pprof"))
+		if err == nil {
+			err = errors.Join(c.fetch(fmt.Sprintf("%s/debug/pprof/profile?seconds=%d", c.Gateway.Admin, profileSeconds), f), f.Close())
+		}
+		done <- err
+	}()
+	return func() error { return <-done }
 }
 
 // head returns the RV up to which the gateway has recorded everything.
