@@ -35,8 +35,36 @@ func FuzzScan(f *testing.F) {
 		}
 		if o, err := ParseObject(text); err == nil {
 			checkObject(t, o, text)
+			checkStored(t, o)
 		}
 	})
+}
+
+// checkStored fails if the stored text of an object is read as another object. The members
+// of an object that is checked have different names.
+func checkStored(t *testing.T, o *Object) {
+	t.Helper()
+	names := map[string]int{}
+	p := scanner{s: o.JSON}
+	for first := true; ; first = false {
+		name, ok, err := p.member(first)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !ok {
+			break
+		}
+		if names[name]++; names[name] > 1 {
+			return
+		}
+		if err := p.skip(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	stored, err := ParseStored(o.JSON)
+	if err != nil || !reflect.DeepEqual(stored, o) {
+		t.Fatalf("%s is read as %+v, %v, want %+v", o.JSON, stored, err, o)
+	}
 }
 
 // FuzzFrame: the object of a frame is the one in its text, also of a Table, and its

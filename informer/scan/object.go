@@ -96,6 +96,18 @@ func ParseObject(text string) (*Object, error) {
 	return o, o.check()
 }
 
+// ParseStored parses an object whose text [ParseObject] has accepted before: it reads no
+// further than the metadata, if apiVersion and kind precede it, as they do in what an API
+// server writes.
+func ParseStored(text string) (*Object, error) {
+	p := scanner{s: text, stored: true}
+	o, err := p.kubeObject()
+	if err != nil {
+		return nil, err
+	}
+	return o, o.check()
+}
+
 // ParseTemplate parses an object that may lack name and resourceVersion: the object
 // of a bookmark, or [List.EmptyItem].
 func ParseTemplate(text string) (*Object, error) {
@@ -150,6 +162,10 @@ func (p *scanner) kubeObject() (*Object, error) {
 				err = p.skip()
 			}
 			o.meta = span{uint32(from - start), uint32(p.i - start)}
+			if p.stored && err == nil && o.Kind != "" && o.APIVersion != "" {
+				o.JSON = p.s[start:]
+				return o, nil
+			}
 		default:
 			if t := p.table; t != nil && isTable(o.Kind, o.APIVersion) {
 				p.table = nil // rows have no Tables as objects

@@ -27,6 +27,7 @@ type scanner struct {
 	depth   int
 	table   *table // receives the rows of a Table; nil if a Table is an object like others
 	partial bool   // s is the beginning of a longer text
+	stored  bool   // s is a valid object
 }
 
 // errNeedMore is returned for an error near the end of a partial text, which is to

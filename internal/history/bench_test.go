@@ -50,7 +50,7 @@ func newPod(text string) *pod {
 	text = rvText.ReplaceAllString(text, `"resourceVersion":"10000000"`)
 	text = restarts.ReplaceAllString(text, `"restartCount":10`)
 	p := &pod{o: must(scan.ParseObject(text)), rv: rvText.FindStringSubmatchIndex(text)[2]}
-	for _, at := range timeText.FindAllStringSubmatchIndex(text, -1) {
+	for _, at := range timeText.FindAllStringSubmatchIndex(text, -1)[1:] { // without creationTimestamp
 		p.times = append(p.times, at[2])
 	}
 	for _, at := range restarts.FindAllStringSubmatchIndex(text, -1) {
@@ -74,7 +74,8 @@ func (p *pod) change(rnd *rand.Rand, rv uint64, at time.Time) Event {
 		}
 	}
 	e := Event{Type: kube.Modified, Object: must(scan.ParseObject(string(text))), Prev: p.o, At: at}
-	e.Object.Row = fmt.Sprintf(`"cells":[%q,"1/1","Running",%d,"5m","10.1.%d.%d","node-%d","<none>","<none>"]`, p.o.Key.Name(), rv%7, rv%250, rv%100, rv%500)
+	e.Object.Row = fmt.Sprintf(`"cells":[%q,"1/1","Running",%s,"5m","10.1.%d.%d","node-%d","<none>","<none>"]`,
+		p.o.Key.Name(), text[p.restarts[0]:][:2], len(p.o.Key)%250, p.o.Key[len(p.o.Key)-1], p.o.Key[len(p.o.Key)-2])
 	e.Object.Columns = "[]"
 	p.o = e.Object
 	return e

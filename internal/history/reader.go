@@ -6,8 +6,8 @@ package history
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
-	"slices"
 	"strconv"
 	"strings"
 	"unsafe"
@@ -57,8 +57,8 @@ type versionReader struct {
 	st    *Stream
 	it    *pebble.Iterator // over tableVersions
 	key   []byte
-	chain []version // deltas, newest first
-	links []byte    // bytes of the chain
+	chain []int  // where in links a delta ends, newest first
+	links []byte // deltas
 	text  []byte
 	edits []scan.Edit
 	b     builder
@@ -116,30 +116,37 @@ func (r *versionReader) resolve() (v version, rv uint64, err error) {
 	if err != nil {
 		return v, rv, err
 	}
-	r.chain, r.links = r.chain[:0], r.links[:0]
+	r.chain, r.links, r.key = r.chain[:0], r.links[:0], append(r.key[:0], r.it.Key()...)
+	object := r.key[:len(r.key)-8]
 	for at, link := rv, v; ; {
 		if !link.delta {
 			r.text = append(r.text[:0], link.text...)
 			break
 		}
-		n := len(r.links)
 		r.links = append(r.links, link.text...) // the iterator owns the bytes
-		link.text = r.links[n:]
-		r.chain = append(r.chain, link)
+		r.chain = append(r.chain, len(r.links))
 		if len(r.chain) > maxChain || !r.it.Prev() {
 			return v, rv, errors.Join(r.it.Error(), corrupt("%s at %d: there is no whole version before it", key, rv))
 		}
-		before, base, next, err := r.current()
-		if err != nil {
-			return v, rv, err
-		}
-		if before != key || base != link.base {
+		before := r.it.Key()
+		if len(before) != len(r.key) || !bytes.HasPrefix(before, object) || binary.BigEndian.Uint64(before[len(object):]) != link.base {
 			return v, rv, corruptBase(key, at, link.base)
 		}
-		at, link = base, next
+		value, err := r.it.ValueAndErr()
+		if err != nil {
+			return v, rv, damage(err)
+		}
+		at = link.base
+		if link, err = parseVersion(value, at); err != nil {
+			return v, rv, err
+		}
 	}
-	for _, link := range slices.Backward(r.chain) {
-		if err := r.apply(link.text); err != nil {
+	for i := len(r.chain) - 1; i >= 0; i-- {
+		begin := 0
+		if i > 0 {
+			begin = r.chain[i-1]
+		}
+		if err := r.apply(r.links[begin:r.chain[i]]); err != nil {
 			return v, rv, corrupt("%s at %d: %v", key, rv, err)
 		}
 	}
@@ -148,6 +155,9 @@ func (r *versionReader) resolve() (v version, rv uint64, err error) {
 
 // apply replaces r.text by the next version's text.
 func (r *versionReader) apply(d []byte) error {
+	if delta.Overwrite(r.text, d) {
+		return nil
+	}
 	var ok bool
 	if r.edits, ok = delta.Edits(r.edits[:0], viewOf(r.text), d); ok {
 		r.text = delta.Patch(r.text, r.edits)
@@ -219,7 +229,7 @@ func (b *builder) parse(text string) (objectText, error) {
 	if !ok {
 		return objectText{}, corrupt("a version of %d bytes is incomplete", len(text))
 	}
-	o, err := scan.ParseObject(json)
+	o, err := scan.ParseStored(json)
 	if err != nil {
 		return objectText{}, corrupt("%v", err)
 	}

@@ -61,19 +61,69 @@ func Append(dst []byte, from, to string) []byte {
 	return dst
 }
 
+// Overwrite makes in a text what the delta makes of it, if that has the same length and
+// moves nothing: most often, another time or number of as many digits. Otherwise it
+// changes nothing, and returns false.
+func Overwrite(text, delta []byte) bool {
+	var inserts [24]struct{ at, from, n int }
+	k := 0
+	at := 0 // in both texts
+	for i := 0; i < len(delta); {
+		m, n := uvarint(delta[i:])
+		i += n
+		if n <= 0 || m > uint64(len(delta)-i) || m > uint64(len(text)-at) || k == len(inserts) {
+			return false
+		}
+		if m > 0 {
+			inserts[k].at, inserts[k].from, inserts[k].n = at, i, int(m)
+			k++
+		}
+		at, i = at+int(m), i+int(m)
+		if i == len(delta) {
+			break
+		}
+		copied, n := uvarint(delta[i:])
+		i += n
+		if n <= 0 || i == len(delta) || delta[i] != 0 || copied > uint64(len(text)-at) {
+			return false
+		}
+		at, i = at+int(copied), i+1
+	}
+	if at != len(text) {
+		return false
+	}
+	for _, e := range inserts[:k] {
+		copy(text[e.at:], delta[e.from:e.from+e.n])
+	}
+	return true
+}
+
+// uvarint is binary.Uvarint, and faster for numbers below 1<<14.
+func uvarint(b []byte) (uint64, int) {
+	if len(b) > 1 {
+		if b[0] < 0x80 {
+			return uint64(b[0]), 1
+		}
+		if b[1] < 0x80 {
+			return uint64(b[0]&0x7f) | uint64(b[1])<<7, 2
+		}
+	}
+	return binary.Uvarint(b)
+}
+
 // Edits appends to dst the edits that a delta makes in a text. Their texts refer to the
 // delta and to the text. ok is false if the delta does not fit.
 func Edits(dst []scan.Edit, from string, delta []byte) (edits []scan.Edit, ok bool) {
 	end := 0 // of the text that is copied or replaced so far
 	for last := 0; len(delta) > 0 || end < len(from); {
-		m, k := binary.Uvarint(delta)
+		m, k := uvarint(delta)
 		if k <= 0 && len(delta) > 0 || m > uint64(len(delta)-k) {
 			return dst, false
 		}
 		e := scan.Edit{From: end, To: len(from), Text: unsafe.String(unsafe.SliceData(delta[k:]), m)}
 		var again string
 		if delta = delta[k+int(m):]; len(delta) > 0 {
-			n, k := binary.Uvarint(delta)
+			n, k := uvarint(delta)
 			jump, l := binary.Varint(delta[max(k, 0):])
 			if k <= 0 || l <= 0 {
 				return dst, false

@@ -86,12 +86,36 @@ func checkEdits(t *testing.T, from, to string, delta []byte) {
 		t.Fatalf("the edits %+v of %q make %q of %q", edits, delta, got, from)
 	}
 	text := []byte(from)
+	if Overwrite(text, delta) && string(text) != to || string(text) != from && string(text) != to {
+		t.Fatalf("overwriting %q with %q makes %q", from, delta, text)
+	}
+	text = []byte(from)
 	if edits, _ = Edits(nil, viewOf(text), delta); string(Patch(text, edits)) != to {
 		t.Fatalf("the edits %+v of %q do not make %q of %q in its memory", edits, delta, to, from)
 	}
 }
 
 func viewOf(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
+
+// TestOverwrite: of the texts of one length, most are made by overwriting.
+func TestOverwrite(t *testing.T) {
+	const from = `{"metadata":{"resourceVersion":"1234"},"status":{"at":"10:00:00","n":10,"phase":"Pending"}}`
+	for to, want := range map[string]bool{
+		from: true,
+		strings.NewReplacer("1234", "1235", "10:00:00", "10:00:09", "Pending", "Running").Replace(from): true,
+		from[:len(from)-1] + "]": true,
+		"":                       false,
+		from + "x":               false,
+		strings.Replace(from, "1234", "12345", 1): false,
+		from[40:] + from[:40]:                     false,
+	} {
+		delta := Append(nil, from, to)
+		text := []byte(from)
+		if got := Overwrite(text, delta); got != want || want && string(text) != to || !want && string(text) != from {
+			t.Errorf("%q is made by overwriting: %v, want %v: %q", to, got, want, text)
+		}
+	}
+}
 
 // TestDeltaOfGarbage: apply refuses garbage, and never reads beyond the text.
 func TestDeltaOfGarbage(t *testing.T) {
@@ -108,7 +132,7 @@ func TestDeltaOfGarbage(t *testing.T) {
 		to, err := apply(nil, from, bad)
 		if errors.Is(err, ErrMismatch) {
 			refused++
-			if _, ok := Edits(nil, from, bad); ok {
+			if _, ok := Edits(nil, from, bad); ok || Overwrite([]byte(from), bad) {
 				t.Fatalf("apply refuses %q, which has edits", bad)
 			}
 			continue
@@ -131,7 +155,7 @@ func FuzzDelta(f *testing.F) {
 		checkEdits(t, from, to, Append(nil, from, to))
 		if to, err := apply(nil, from, junk); err == nil { // must not panic
 			checkEdits(t, from, string(to), junk)
-		} else if _, ok := Edits(nil, from, junk); ok {
+		} else if _, ok := Edits(nil, from, junk); ok || Overwrite([]byte(from), junk) {
 			t.Fatalf("apply refuses %q, which has edits", junk)
 		}
 	})
@@ -154,6 +178,14 @@ func BenchmarkDelta(b *testing.B) {
 		b.SetBytes(int64(len(to)))
 		for b.Loop() {
 			out, _ = apply(out[:0], from, delta)
+		}
+	})
+	b.Run("overwrite", func(b *testing.B) {
+		b.SetBytes(int64(len(to)))
+		to := strings.NewReplacer("1234567", "1234599", "10:00:00", "10:00:05").Replace(from)
+		text, delta := []byte(from), Append(nil, from, to)
+		for b.Loop() {
+			Overwrite(text, delta)
 		}
 	})
 	var edits []scan.Edit
