@@ -7,10 +7,12 @@ import (
 	"context"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/watchkeeper/watchkeeper/informer/kube"
 	"github.com/watchkeeper/watchkeeper/informer/reflector"
 	"github.com/watchkeeper/watchkeeper/informer/scan"
+	"github.com/watchkeeper/watchkeeper/internal/history"
 	"github.com/watchkeeper/watchkeeper/internal/timeline"
 	"github.com/watchkeeper/watchkeeper/internal/watchcache"
 )
@@ -181,4 +183,27 @@ func (r *reading) apply(typ kube.EventType, o *scan.Object) {
 
 func list(rv uint64, objects ...*scan.Object) *scan.List {
 	return &scan.List{Kind: "PodList", APIVersion: "v1", ItemKind: "Pod", Typed: true, RV: rv, Items: objects}
+}
+
+// TestWritesAreShort: many events are written before the delay of a few is over, and
+// not again at once.
+func TestWritesAreShort(t *testing.T) {
+	for _, test := range []struct {
+		pending int
+		written time.Duration // ago
+		now     bool
+	}{
+		{1, time.Hour, false},
+		{minWrite - 1, time.Hour, false},
+		{minWrite, time.Hour, true},
+		{minWrite, time.Second, false},
+	} {
+		w := &writer{
+			mu: watchcache.NewMutex(), delay: delays{events: time.Hour, head: time.Hour},
+			pending: make([]history.Event, test.pending), oldest: time.Now(), written: time.Now().Add(-test.written),
+		}
+		if wait := w.wait(); (wait <= 0) != test.now {
+			t.Errorf("%+v: the write waits %v", test, wait)
+		}
+	}
 }

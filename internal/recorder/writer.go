@@ -133,12 +133,21 @@ func (w *writer) run(ctx context.Context) error {
 	}
 }
 
+// minWrite is about how many events are written before their delay is over. A write takes
+// some microseconds of a processor for each event: a thousand of them would keep it from
+// the watchers for several milliseconds.
+const minWrite = 32
+
 // wait returns how long the next write can wait.
 func (w *writer) wait() time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if len(w.pending) > 0 {
-		return w.delay.events - time.Since(w.oldest)
+	if n := len(w.pending); n > 0 {
+		wait := w.delay.events - time.Since(w.oldest)
+		if n >= minWrite {
+			wait = min(wait, w.delay.events/32-time.Since(w.written))
+		}
+		return wait
 	}
 	if s := w.silence.get(); !s.watched.IsZero() {
 		return s.settling()
