@@ -33,16 +33,17 @@ func TestRun(t *testing.T) {
 		t.Fatalf("%v\n%s\n%s", err, progress.Bytes(), out.Bytes())
 	}
 	for want, times := range map[string]int{
-		`(?m)^BenchmarkIngest 3000( [0-9.]+ [^ \n]+){3} 0 gaps `:                                  1,
-		`(?m)^BenchmarkListPast/form=(json|table) 1 [0-9]+ ns/op [0-9]+ B$`:                       10,
-		`(?m)^BenchmarkListPast/form=store 1 [0-9]+ ns/op$`:                                       3,
-		`(?m)^BenchmarkVersions/of=http 1 [0-9]+ ns/op [0-9]+ B$`:                                 20,
-		`(?m)^BenchmarkReplay/of=(http|store) 3000 [0-9.]+ events/s$`:                             2,
-		`(?m)^BenchmarkDisk 3000( [0-9.]+ [^ \n]+){3}$`:                                           1,
-		`(?m)^BenchmarkLatency/recording=(on|off)/rate=(100|1000) [0-9]+( [-0-9.e]+ [^ \n]+){3}$`: 4,
-		`(?m)^BenchmarkRestart 300( [0-9.]+ [^ \n]+){3} 0 lists `:                                 1,
-		`(?m)^\| gaps in their record \| 0 \| 0 \| yes \|$`:                                       1,
-		`(?m)^\| lists upstream \| 0 \| 0 \| yes \|$`:                                             1,
+		`(?m)^BenchmarkIngest 3000( [0-9.]+ [^ \n]+){3} 0 gaps `:                                      1,
+		`(?m)^BenchmarkListPast/form=(json|table|present) 1 [0-9]+ ns/op [0-9.]+ cpu-ns/op [0-9]+ B$`: 15,
+		`(?m)^BenchmarkListPast/form=store 1 [0-9]+ ns/op$`:                                           3,
+		`(?m)^BenchmarkVersions/of=http 1 [0-9]+ ns/op [0-9]+ B$`:                                     20,
+		`(?m)^BenchmarkReplay/of=http 3000 [0-9.]+ events/s [0-9.]+ cpu-ns/event$`:                    1,
+		`(?m)^BenchmarkReplay/of=store 3000 [0-9.]+ events/s$`:                                        1,
+		`(?m)^BenchmarkDisk 3000( [0-9.]+ [^ \n]+){3}$`:                                               1,
+		`(?m)^BenchmarkLatency/recording=(on|off)/rate=(100|1000) [0-9]+( [-0-9.e]+ [^ \n]+){3}$`:     4,
+		`(?m)^BenchmarkRestart 300( [0-9.]+ [^ \n]+){3} 0 lists `:                                     1,
+		`(?m)^\| gaps in their record \| 0 \| 0 \| yes \|$`:                                           1,
+		`(?m)^\| lists upstream \| 0 \| 0 \| yes \|$`:                                                 1,
 	} {
 		if n := len(regexp.MustCompile(want).FindAllString(out.String(), -1)); n != times {
 			t.Errorf("%q is there %d times, want %d, in\n%s", want, n, times, out.Bytes())

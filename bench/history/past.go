@@ -126,23 +126,43 @@ func (c *cluster) ingest() (last uint64, err error) {
 	return last, nil
 }
 
-// listPast lists the Pods at moments between the first and the last event.
+// listPast lists the Pods at moments between the first and the last event, and, for
+// comparison, the present ones, which are in memory.
 func (c *cluster) listPast(first, last uint64) error {
-	for _, form := range []struct{ name, accept string }{
-		{"json", "application/json"},
-		{"table", "application/json;as=Table;g=meta.k8s.io;v=v1"},
+	for _, form := range []struct {
+		name, accept string
+		past         bool
+	}{
+		{"json", "application/json", true},
+		{"table", "application/json;as=Table;g=meta.k8s.io;v=v1", true},
+		{"present", "application/json", false},
 	} {
 		for i := range 5 {
-			rv := first + (last-first)*uint64(i+1)/6
-			c.Say("list at %d, %s", rv, form.name)
-			n, wall, err := c.timed(fmt.Sprintf("%s/at/rv:%d%s", c.Gateway.URL, rv, pods), form.accept)
+			url := c.Gateway.URL + pods + "?resourceVersion=0"
+			if form.past {
+				rv := first + (last-first)*uint64(i+1)/6
+				c.Say("list at %d, %s", rv, form.name)
+				url = fmt.Sprintf("%s/at/rv:%d%s", c.Gateway.URL, rv, pods)
+			}
+			before, err := process.CPU(c.Gateway.PID())
+			if err != nil {
+				return err
+			}
+			n, wall, err := c.timed(url, form.accept)
 			if err != nil {
 				return err
 			}
 			if least := int64(c.sizes.pods * 80); n < least {
 				return fmt.Errorf("a list of %d bytes", n)
 			}
-			c.report.Add("ListPast/form="+form.name, 1, report.Value{Of: float64(wall), Unit: "ns/op"}, report.Value{Of: float64(n), Unit: "B"})
+			after, err := process.CPU(c.Gateway.PID())
+			if err != nil {
+				return err
+			}
+			c.report.Add("ListPast/form="+form.name, 1,
+				report.Value{Of: float64(wall), Unit: "ns/op"},
+				report.Value{Of: float64(after - before), Unit: "cpu-ns/op"},
+				report.Value{Of: float64(n), Unit: "B"})
 		}
 	}
 	return nil
@@ -164,6 +184,10 @@ func (c *cluster) versions(_, _ uint64) error {
 // replay watches from the first event to the last.
 func (c *cluster) replay(first, last uint64) error {
 	c.Say("a watch from %d", first)
+	before, err := process.CPU(c.Gateway.PID())
+	if err != nil {
+		return err
+	}
 	start := time.Now()
 	set, err := c.watch(c.Gateway.URL, fmt.Sprintf("%s?watch=1&resourceVersion=%d", pods, first), 1, nil)
 	if err != nil {
@@ -174,7 +198,13 @@ func (c *cluster) replay(first, last uint64) error {
 		return err
 	}
 	took := time.Since(start)
-	c.report.Add("Replay/of=http", int(last-first), report.Value{Of: float64(last-first) / took.Seconds(), Unit: "events/s"})
+	after, err := process.CPU(c.Gateway.PID())
+	if err != nil {
+		return err
+	}
+	c.report.Add("Replay/of=http", int(last-first),
+		report.Value{Of: float64(last-first) / took.Seconds(), Unit: "events/s"},
+		report.Value{Of: float64(after-before) / float64(last-first), Unit: "cpu-ns/event"})
 	return nil
 }
 

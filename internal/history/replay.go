@@ -364,7 +364,7 @@ func (p *replay) adapt(busy, all time.Duration) {
 		p.size = max(taken/n+stepOverhead, 1<<7)
 	}
 	p.steps = nil // a slow caller must not hold them
-	if p.kept > maxReplayBytes/4*3 || p.kept > p.st.s.readBudget.Share() {
+	if p.kept > maxReplayBytes/8*7 || p.kept > p.st.s.readBudget.Share() {
 		p.dropObjects()
 	}
 	p.settle(p.kept)
