@@ -36,7 +36,7 @@ const (
 	defaultEventSize = 8 << 10
 	// stepOverhead, nameOverhead and objectOverhead estimate the memory of a step without
 	// its value, of an object's name, and of an object without its text.
-	stepOverhead, nameOverhead, objectOverhead = 48, 128, 448
+	stepOverhead, nameOverhead, objectOverhead = 40, 128, 448
 )
 
 // A replay reads events in the order of their RVs from versions that are sorted
@@ -57,12 +57,13 @@ type replay struct {
 	parts   []partition
 }
 
-// A step becomes an event: first it has a log entry, then a value.
+// A step becomes an event: first it has a log entry, then a value. It has no pointers,
+// which the garbage collector would follow.
 type step struct {
-	rv     uint64
-	object uint32 // in replay.objects
-	next   uint32 // the next step of the object; 0 for none
-	value  []byte
+	rv               uint64
+	object           uint32 // in replay.objects
+	next             uint32 // the next step of the object; 0 for none
+	chunk, from, len uint32 // of the value, in the chunks of the object's partition
 }
 
 // A replayed is an object that a replay has met.
@@ -81,8 +82,8 @@ type partition struct {
 	r       versionReader
 	builder builder
 	active  []uint32
-	chunk   []byte // memory for further values
-	bytes   int    // of values
+	chunks  [][]byte // with values
+	bytes   int      // of values
 }
 
 // reserve takes budget for the next events. There are at most rvs of them.
@@ -205,7 +206,7 @@ func (p *partition) read(all *replay) (err error) {
 		return err
 	}
 	defer func() { err = cmp.Or(err, p.r.close()) }()
-	p.chunk, p.bytes = nil, 0
+	p.chunks, p.bytes = nil, 0
 	var key []byte
 	for _, i := range p.active {
 		o := &all.objects[i]
@@ -227,7 +228,7 @@ func (p *partition) read(all *replay) (err error) {
 			if err != nil {
 				return damage(err)
 			}
-			s.value = p.keep(value)
+			p.keep(s, value)
 			at = s.next
 			p.r.it.Next()
 		}
@@ -238,16 +239,21 @@ func (p *partition) read(all *replay) (err error) {
 // chunkSize is how much memory for values is allocated at a time.
 const chunkSize = 256 << 10
 
-// keep copies a value, which the iterator owns. The copy is valid until the next read.
-func (p *partition) keep(value []byte) []byte {
+// keep copies a value, which the iterator owns.
+func (p *partition) keep(s *step, value []byte) {
 	p.bytes += len(value)
-	if len(p.chunk)+len(value) > cap(p.chunk) {
-		p.chunk = make([]byte, 0, max(chunkSize, len(value)))
+	last := len(p.chunks) - 1
+	if last < 0 || len(p.chunks[last])+len(value) > cap(p.chunks[last]) {
+		p.chunks = append(p.chunks, make([]byte, 0, max(chunkSize, len(value))))
+		last++
 	}
-	n := len(p.chunk)
-	p.chunk = append(p.chunk, value...)
-	return p.chunk[n:len(p.chunk):len(p.chunk)]
+	c := &p.chunks[last]
+	s.chunk, s.from, s.len = uint32(last), uint32(len(*c)), uint32(len(value))
+	*c = append(*c, value...)
 }
+
+// value returns the value of a step.
+func (p *partition) value(s *step) []byte { return p.chunks[s.chunk][s.from:][:s.len] }
 
 // readPrevious reads the object before a step.
 func (p *partition) readPrevious(o *replayed, rv uint64) error {
@@ -264,7 +270,7 @@ func (p *partition) build(all *replay, self int, steps []step, events []Event) e
 		if o.part != self {
 			continue
 		}
-		v, err := parseVersion(s.value, s.rv)
+		v, err := parseVersion(p.value(s), s.rv)
 		if err != nil {
 			return err
 		}
@@ -363,7 +369,10 @@ func (p *replay) adapt(busy, all time.Duration) {
 	if n := int64(len(p.steps)); n > 0 {
 		p.size = max(taken/n+stepOverhead, 1<<7)
 	}
-	p.steps = nil // a slow caller must not hold them
+	p.steps = nil // they are not counted while the next ones are awaited
+	for i := range p.parts {
+		p.parts[i].chunks = nil
+	}
 	if p.kept > maxReplayBytes/8*7 || p.kept > p.st.s.readBudget.Share() {
 		p.dropObjects()
 	}

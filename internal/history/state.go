@@ -52,8 +52,9 @@ func (st *Stream) List(ctx context.Context, rv uint64, namespace string, from ku
 		yielded, requested := 0, 0
 		for more := true; more || len(pages) > 0; {
 			size := min(max(yielded, firstPage), maxPage)
-			// Read ahead at most as much as the caller has already taken.
-			if more && len(pages) < runtime.GOMAXPROCS(0) && (len(pages) == 0 || requested+size <= 2*yielded) {
+			// Read ahead at most as much as the caller has already taken, and enough
+			// that no processor waits for the next names.
+			if more && len(pages) < 2*runtime.GOMAXPROCS(0) && (len(pages) == 0 || requested+size <= 2*yielded) {
 				requested += size
 				names, err := st.names(ctx, rv, namespace, from, size)
 				if err != nil {
