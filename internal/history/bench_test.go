@@ -13,6 +13,7 @@ import (
 	"os"
 	"regexp"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -209,6 +210,32 @@ func BenchmarkList(b *testing.B) {
 			}
 		}
 		return n
+	})
+}
+
+// BenchmarkFloor is what a list cannot do without: its blocks are read and decompressed,
+// one seek for each object, and its texts are copied.
+func BenchmarkFloor(b *testing.B) {
+	measure(b, "object", func() (n int) {
+		f := recorded()
+		rv := (f.begin + f.head) / 2
+		text := string(make([]byte, 4600))
+		var kept []string
+		var r versionReader
+		err := f.st.read(b.Context(), rv, &r, func() error {
+			names, err := f.st.names(b.Context(), rv, "", "", 1<<30)
+			for _, key := range names {
+				if ok, err := r.seek(key, rv); !ok || err != nil {
+					return fmt.Errorf("%s: %v, %w", key, ok, err)
+				}
+				kept = append(kept, strings.Clone(text))
+			}
+			return err
+		})
+		if err != nil {
+			b.Fatal(err)
+		}
+		return len(kept)
 	})
 }
 
