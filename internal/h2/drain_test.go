@@ -16,10 +16,10 @@ import (
 // net/http sends requests in parallel, also with bodies. Every request is answered: those
 // that cross with the GOAWAY are served or can be sent again.
 func TestDrainsLoseNothing(t *testing.T) {
-	const clients, requests = 20, 30
+	const clients, requests = 10, 20
 	var seen, drains atomic.Int64
 	for name, client := range serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if seen.Add(1)%37 == 0 {
+		if seen.Add(1)%17 == 0 {
 			w.Header().Set("Connection", "close")
 			drains.Add(1)
 		}

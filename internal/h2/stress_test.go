@@ -100,7 +100,7 @@ func (c *counters) count() int {
 // connections, with and without TLS. Many are cancelled at any time. What arrives is
 // right, and in the end nothing is left.
 func TestStress(t *testing.T) {
-	const clients, rounds = 20, 15
+	const clients, rounds = 20, 8
 	body := pattern(1 << 20)
 	var watches counters
 	handler := http.NewServeMux()
