@@ -9,14 +9,14 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/watchkeeper/watchkeeper/bench/lib/baseline"
+	"github.com/watchkeeper/watchkeeper/bench/lib/barewrites"
 	"github.com/watchkeeper/watchkeeper/bench/lib/streams"
 )
 
 // bareWrites is a process that writes as many bytes to as many watches as a server that
 // delivers the events of the ConfigMaps, at the same moments, and does nothing else.
 type bareWrites struct {
-	*baseline.Process
+	*barewrites.Process
 	r         *harness
 	direct    *endpoint
 	endpoints []*endpoint // over HTTP/2 with TLS, and over HTTP/1.1
@@ -28,7 +28,7 @@ func (r *harness) bare(direct *endpoint) (*bareWrites, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, err := baseline.StartSelf("-baseline", strconv.Itoa(size))
+	p, err := barewrites.StartSelf("-baseline", strconv.Itoa(size))
 	if err != nil {
 		return nil, err
 	}

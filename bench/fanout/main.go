@@ -24,7 +24,7 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/watchkeeper/watchkeeper/bench/lib/baseline"
+	"github.com/watchkeeper/watchkeeper/bench/lib/barewrites"
 	"github.com/watchkeeper/watchkeeper/bench/lib/informers"
 	"github.com/watchkeeper/watchkeeper/bench/lib/report"
 	"github.com/watchkeeper/watchkeeper/internal/fakeapi"
@@ -73,7 +73,7 @@ func main() {
 			Pods: *fakeAPIPods, Formats: []fakeapi.Format{fakeapi.JSON, fakeapi.Table},
 		}}, os.Stdin, os.Stdout)
 	case *writesOf > 0:
-		err = baseline.Serve(*writesOf, os.Stdin, os.Stdout)
+		err = barewrites.Serve(*writesOf, os.Stdin, os.Stdout)
 	case *asInformer:
 		err = informers.Serve(os.Stdin, os.Stdout)
 	default:

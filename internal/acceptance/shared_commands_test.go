@@ -20,6 +20,11 @@ func TestSharedCommands(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	// The history tells of a creation only if the record began before it.
+	eventually(t, "a record of Deployments", func() bool {
+		head, _ := gauge(t, shared.Gateway, `watchkeeper_history_head_rv{resource="deployments.v1.apps"}`)
+		return head > 0
+	})
 	ns := namespace(t)
 	kubectl(t, "-n", ns, "create", "deployment", "web", "--image=registry.example/web:1.0")
 	kubectl(t, "-n", ns, "rollout", "status", "deployment/web", "--timeout=150s")

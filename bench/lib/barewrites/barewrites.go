@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package baseline is a server of watches that only writes: every event is the same
+// Package barewrites is a server of watches that only writes: every event is the same
 // bytes, and one goroutine writes them to one watch after the other. Its CPU is what the
 // kernel takes, and with TLS the encryption. A server that delivers as many bytes in as
 // many calls cannot take less.
@@ -12,7 +12,7 @@
 //
 // It answers every request with a watch, and implements only the parts of HTTP that
 // package streams uses.
-package baseline
+package barewrites
 
 import (
 	"bufio"
