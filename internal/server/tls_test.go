@@ -10,6 +10,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
+	"io"
 	"math/big"
 	"net"
 	"net/http"
@@ -18,6 +19,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/net/http2"
 
 	"github.com/watchkeeper/watchkeeper/internal/server"
 )
@@ -108,5 +111,39 @@ func connectUntil(t *testing.T, url string, pool *x509.CertPool, done func(error
 		if time.Now().After(deadline) {
 			t.Fatalf("the result never changes: %v", err)
 		}
+	}
+}
+
+// TestStandardHTTP2: both HTTP/2 servers answer. They are told apart by net/http's setting
+// for the size of frames, which ours leaves at its default.
+func TestStandardHTTP2(t *testing.T) {
+	for _, standard := range []bool{false, true} {
+		dir := t.TempDir()
+		certFile, keyFile := filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key")
+		pool := writePair(t, certFile, keyFile, 1)
+		s := start(t, echo, server.Options{TLSCertFile: certFile, TLSKeyFile: keyFile, StandardHTTP2: standard})
+		transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}, ForceAttemptHTTP2: true}
+		if proto, code, body := fetch(t, transport, s.url+"/api"); proto != "HTTP/2.0" || code != 200 || body != "/api" {
+			t.Errorf("standard %v: %s %d %q", standard, proto, code, body)
+		}
+		conn, err := tls.Dial("tcp", strings.TrimPrefix(s.url, "https://"), &tls.Config{RootCAs: pool, NextProtos: []string{"h2"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.WriteString(conn, http2.ClientPreface); err != nil {
+			t.Fatal(err)
+		}
+		framer := http2.NewFramer(conn, conn)
+		if err := framer.WriteSettings(); err != nil {
+			t.Fatal(err)
+		}
+		frame, err := framer.ReadFrame()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, set := frame.(*http2.SettingsFrame).Value(http2.SettingMaxFrameSize); set != standard {
+			t.Errorf("standard %v: %v", standard, frame)
+		}
+		conn.Close()
 	}
 }
