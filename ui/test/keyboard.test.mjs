@@ -222,8 +222,12 @@ const functions = {
   '?': async (page) => {
     await page.keyboard.press('?');
     await until('the help', () => page.getByRole('dialog').isVisible());
+    // The next key counts even if it comes at once.
     await page.keyboard.press('Escape');
-    await until('the help to close', async () => !(await page.getByRole('dialog').isVisible()));
+    await page.keyboard.press('t');
+    await until('the help to close, and the table', async () => !(await page.getByRole('dialog').isVisible()) && (await page.locator('.board').count()) === 0);
+    await page.keyboard.press('t');
+    await until('the board', async () => (await page.locator('.board').count()) === 1);
   },
 };
 

@@ -108,5 +108,9 @@ export const connection = async (page) => (await page.locator('.connection').inn
 export async function stepBack(page, key) {
   await until('the counts of the strip', async () => (await page.getByRole('slider', { name: 'Moment' }).getAttribute('aria-busy')) === 'false');
   await page.keyboard.press(key);
-  await until('the past', async () => page.url().includes('at=') && (await connection(page)) === 'the past');
+  await until('the past', async () => {
+    const shown = await connection(page);
+    assert.ok(page.url().includes('at=') && shown === 'the past', `${shown}, at ${page.url()}`);
+    return true;
+  });
 }

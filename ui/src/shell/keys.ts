@@ -16,6 +16,12 @@ const ARROWS: Record<string, [number, number]> = { ArrowLeft: [-1, 0], ArrowRigh
 
 export function listenKeys(board: BoardView, history: History): void {
   window.addEventListener('keydown', (event) => {
+    // The browser would close the help too, but later: a key that follows at once would be lost.
+    if (event.key === 'Escape' && help.value) {
+      event.preventDefault();
+      help.value = false;
+      return;
+    }
     // The help and popovers have their own keys.
     if (event.ctrlKey || event.metaKey || event.altKey || help.value || document.querySelector(':popover-open')) return;
     const target = event.target as HTMLElement;
