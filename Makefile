@@ -32,7 +32,7 @@ ui: deps
 .PHONY: bin/watchkeeper
 bin/watchkeeper: deps ui
 	@scripts/progress "building bin/watchkeeper" \
-	  go build -v -trimpath -tags pebblegozstd -ldflags '-s -w' -o bin/watchkeeper ./cmd/watchkeeper
+	  env CGO_ENABLED=0 go build -v -trimpath -tags pebblegozstd -ldflags '-s -w' -o bin/watchkeeper ./cmd/watchkeeper
 
 .PHONY: bin/localcluster
 bin/localcluster: deps

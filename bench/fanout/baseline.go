@@ -24,7 +24,7 @@ type bareWrites struct {
 
 // bare starts the process. The caller calls stop.
 func (r *harness) bare(direct *endpoint) (*bareWrites, error) {
-	size, err := r.eventSize(direct)
+	size, err := r.eventSize(direct, fmt.Sprintf("/api/v1/namespaces/%s/configmaps/config-0", namespace))
 	if err != nil {
 		return nil, err
 	}
@@ -41,15 +41,15 @@ func (r *harness) bare(direct *endpoint) (*bareWrites, error) {
 
 func (b *bareWrites) stop() { b.Stop() }
 
-// eventSize returns the size of an event of a ConfigMap.
-func (r *harness) eventSize(direct *endpoint) (int, error) {
-	c, err := streams.Dial(r.ctx, direct.target)
+// eventSize returns the size of an event of an object.
+func (r *harness) eventSize(e *endpoint, path string) (int, error) {
+	c, err := streams.Dial(r.ctx, e.target)
 	if err != nil {
 		return 0, err
 	}
 	defer c.Close()
 	// The object's line ends with a newline, as the event's does.
-	object, err := c.Get(fmt.Sprintf("/api/v1/namespaces/%s/configmaps/config-0", namespace), nil)
+	object, err := c.Get(path, nil)
 	return len(`{"type":"MODIFIED","object":}`) + int(object.Bytes), err
 }
 
@@ -60,7 +60,7 @@ func (b *bareWrites) watched(e *endpoint, n, updates int, rate float64) (time.Du
 	of, err := streams.Open(b.r.ctx, b.direct.target, streams.Options{
 		Paths: same(1, configMaps+fromNow),
 		Observe: func(int, uint64, time.Time) {
-			if err := b.Event(); err != nil {
+			if err := b.Events(1); err != nil {
 				lost.Store(&err)
 			}
 		},

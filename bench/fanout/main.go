@@ -55,6 +55,7 @@ var scenarios = []scenario{
 	{"selective", selective},
 	{"latency", latency},
 	{"saturation", saturation},
+	{"burst", bursts},
 	{"list", lists},
 	{"users", users},
 	{"objects", objectMemory},

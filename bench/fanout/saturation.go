@@ -14,8 +14,8 @@ import (
 )
 
 // saturation measures how many events a server delivers per second when there are
-// always more: with updates as fast as the API server accepts them, and all watches at
-// the API server or at the gateway; and with a burst of the fake API server.
+// always more: updates as fast as the API server accepts them, and all watches at the API
+// server or at the gateway.
 func saturation(r *harness) error {
 	s := r.sizes
 	t, err := r.three(configMaps)
@@ -36,12 +36,6 @@ func saturation(r *harness) error {
 			r.Say("round %d: 20 updates/s to %d watches, %s", round+1, 2*s.watches, e.via())
 			if err := r.saturate("Strain", e, 2*s.watches, 20); err != nil {
 				failed = append(failed, fmt.Errorf("%s: %w", e.via(), err))
-			}
-		}
-		for _, p := range []streams.Protocol{streams.HTTP2, streams.HTTP1} {
-			r.Say("round %d: a burst of the fake API server, %s", round+1, p)
-			if err := r.burst(p); err != nil {
-				failed = append(failed, fmt.Errorf("fake API server, %s: %w", p, err))
 			}
 		}
 	}
@@ -73,41 +67,5 @@ func (r *harness) saturate(name string, e *endpoint, watches int, rate float64) 
 		report.Value{Of: float64(counts.Total) / time.Since(start).Seconds(), Unit: "deliveries/s"},
 		report.Value{Of: float64(n) / updating, Unit: "updates/s"},
 		report.Value{Of: float64(counts.Cut), Unit: "cut"})
-	return nil
-}
-
-// burst makes the fake API server send many events at once.
-func (r *harness) burst(p streams.Protocol) error {
-	s := r.sizes
-	g, err := r.loaded(1000, p)
-	if err != nil {
-		return err
-	}
-	defer g.stop()
-	set, err := r.open(g.gateway.target, streams.Options{Paths: same(s.watches, pods+fromNow), PerConnection: perConnection})
-	if err != nil {
-		return err
-	}
-	defer set.Close()
-	clock, err := startClock(g.gateway)
-	if err != nil {
-		return err
-	}
-	start := time.Now()
-	if err := r.generate(g, s.burst, 0); err != nil {
-		return err
-	}
-	counts, err := set.WaitEach(int64(s.burst), 2*timeout)
-	if err != nil {
-		return err
-	}
-	took := time.Since(start).Seconds()
-	used, err := clock.since()
-	if err != nil {
-		return err
-	}
-	r.report.Add(fmt.Sprintf("Burst/via=gateway/proto=%s/watches=%d", p, s.watches), s.burst,
-		report.Value{Of: float64(counts.Total) / took, Unit: "deliveries/s"},
-		report.Value{Of: perOp(used[0], int(counts.Total)), Unit: "cpu-ns/delivery"})
 	return nil
 }

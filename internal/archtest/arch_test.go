@@ -94,8 +94,8 @@ var imports = map[string][]string{
 	"internal/fakeapi/synthetic":   {},
 
 	"bench/fanout":         {"bench/lib/barewrites", "bench/lib/informers", "bench/lib/loadgen", "bench/lib/process", "bench/lib/streams", "bench/lib/report", "internal/clustertest", "internal/fakeapi", "internal/fakeapi/fakeprocess", "internal/fakeapi/synthetic"},
-	"bench/lib/barewrites": {"bench/lib/streams", "internal/fakeapi"},
-	"bench/lib/informers":  {"internal/fakeapi"},
+	"bench/lib/barewrites": {"bench/lib/process", "bench/lib/streams", "internal/fakeapi"},
+	"bench/lib/informers":  {"bench/lib/process", "internal/fakeapi"},
 	"bench/lib/process":    {},
 	"bench/history":        {"bench/lib/loadgen", "bench/lib/process", "bench/lib/streams", "bench/lib/report", "informer/kube", "internal/clustertest", "internal/fakeapi", "internal/fakeapi/fakeprocess", "internal/fakeapi/synthetic", "internal/history"},
 	"bench/page":           {"bench/lib/loadgen", "bench/lib/process", "bench/lib/report", "internal/clustertest", "internal/fakeapi", "internal/fakeapi/fakeprocess"},

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package barewrites is a server of watches that only writes: every event is the same
-// bytes, and one goroutine writes them to one watch after the other. Its CPU is what the
+// bytes, and a goroutine per processor writes them to one watch after the other. Its CPU is what the
 // kernel takes, and with TLS the encryption. A server that delivers as many bytes in as
 // many calls cannot take less.
 //
@@ -22,8 +22,11 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"runtime"
+	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/watchkeeper/watchkeeper/internal/fakeapi"
 )
@@ -66,13 +69,15 @@ func Serve(size int, in io.Reader, out io.Writer) error {
 		} else if err != nil {
 			return err
 		}
-		s.event()
+		n, _ := events.Discard(events.Buffered())
+		s.events(1 + n)
 	}
 }
 
 // A sink is a connection with its watches.
 type sink interface {
 	event() error // writes an event to each watch
+	Close() error
 }
 
 type server struct {
@@ -83,19 +88,29 @@ type server struct {
 	sinks []sink
 }
 
-// event writes an event to every watch. A connection that fails is of a client that has
-// gone, which ends its watches.
-func (s *server) event() {
+// events writes n events to every watch, each connection's in one of as many goroutines
+// as there are processors. A connection that fails is of a client that has gone, which
+// ends its watches.
+func (s *server) events(n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	open := s.sinks[:0]
-	for _, c := range s.sinks {
-		if c.event() == nil {
-			open = append(open, c)
-		}
+	var next atomic.Int64
+	var writers sync.WaitGroup
+	for range min(runtime.GOMAXPROCS(0), len(s.sinks)) {
+		writers.Go(func() {
+			for i := next.Add(1) - 1; i < int64(len(s.sinks)); i = next.Add(1) - 1 {
+				for range n {
+					if s.sinks[i].event() != nil {
+						s.sinks[i].Close()
+						s.sinks[i] = nil
+						break
+					}
+				}
+			}
+		})
 	}
-	clear(s.sinks[len(open):])
-	s.sinks = open
+	writers.Wait()
+	s.sinks = slices.DeleteFunc(s.sinks, func(c sink) bool { return c == nil })
 }
 
 func (s *server) accept(l net.Listener, open func(net.Conn) error) {

@@ -48,10 +48,8 @@ func TestEvents(t *testing.T) {
 			}
 			set, other := open(250), open(20)
 			events := func(n int) {
-				for range n {
-					if err := p.Event(); err != nil {
-						t.Fatal(err)
-					}
+				if err := p.Events(n); err != nil {
+					t.Fatal(err)
 				}
 			}
 			events(3)

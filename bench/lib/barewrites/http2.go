@@ -132,6 +132,8 @@ func (c *conn2) write(produce func() error) error {
 	return errors.Join(err, wrote, c.records.flush())
 }
 
+func (c *conn2) Close() error { return c.tls.Close() }
+
 func (c *conn2) event() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -4,14 +4,13 @@
 package barewrites
 
 import (
+	"bytes"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
 	"fmt"
-	"io"
-	"os"
-	"os/exec"
 
+	"github.com/watchkeeper/watchkeeper/bench/lib/process"
 	"github.com/watchkeeper/watchkeeper/bench/lib/streams"
 )
 
@@ -19,33 +18,19 @@ import (
 type Process struct {
 	PID          int
 	HTTP1, HTTP2 streams.Target
-
-	cmd *exec.Cmd
-	in  io.WriteCloser
+	child        *process.Child
 }
 
 // StartSelf starts this program with arguments that make it call Serve with its standard
 // input and output. The caller calls Stop; the process also ends with this one.
-func StartSelf(args ...string) (p *Process, err error) {
-	self, err := os.Executable()
+func StartSelf(args ...string) (*Process, error) {
+	child, err := process.StartSelf(args...)
 	if err != nil {
 		return nil, err
 	}
-	p = &Process{cmd: exec.Command(self, args...)}
-	p.cmd.Stderr = os.Stderr
-	if p.in, err = p.cmd.StdinPipe(); err != nil {
-		return nil, err
-	}
-	out, err := p.cmd.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	if err := p.cmd.Start(); err != nil {
-		return nil, err
-	}
-	p.PID = p.cmd.Process.Pid
+	p := &Process{PID: child.PID, child: child}
 	var at addresses
-	if err := json.NewDecoder(out).Decode(&at); err != nil {
+	if err := json.NewDecoder(child.Out).Decode(&at); err != nil {
 		p.Stop()
 		return nil, fmt.Errorf("the baseline's server does not start: %w", err)
 	}
@@ -56,14 +41,11 @@ func StartSelf(args ...string) (p *Process, err error) {
 	return p, nil
 }
 
-// Event makes the server write an event to all watches.
-func (p *Process) Event() error {
-	_, err := p.in.Write([]byte{'\n'})
+// Events makes the server write n events to all watches.
+func (p *Process) Events(n int) error {
+	_, err := p.child.In.Write(bytes.Repeat([]byte{'\n'}, n))
 	return err
 }
 
 // Stop ends the process.
-func (p *Process) Stop() {
-	p.in.Close()
-	_ = p.cmd.Wait() // it has nothing to say
-}
+func (p *Process) Stop() { p.child.Stop() }

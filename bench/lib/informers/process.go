@@ -6,9 +6,8 @@ package informers
 import (
 	"encoding/json"
 	"fmt"
-	"io"
-	"os"
-	"os/exec"
+
+	"github.com/watchkeeper/watchkeeper/bench/lib/process"
 )
 
 // A Process is an informer in a process of its own.
@@ -16,33 +15,19 @@ type Process struct {
 	PID    int
 	Synced Synced
 
-	cmd *exec.Cmd
-	in  io.WriteCloser
-	out *json.Decoder
+	child *process.Child
+	out   *json.Decoder
 }
 
 // StartSelf starts this program with arguments that make it call Serve with its standard
 // input and output, and returns when the informer has synced. The caller calls Stop; the
 // process also ends with this one.
-func StartSelf(o Order, args ...string) (p *Process, err error) {
-	self, err := os.Executable()
+func StartSelf(o Order, args ...string) (*Process, error) {
+	child, err := process.StartSelf(args...)
 	if err != nil {
 		return nil, err
 	}
-	p = &Process{cmd: exec.Command(self, args...)}
-	p.cmd.Stderr = os.Stderr
-	if p.in, err = p.cmd.StdinPipe(); err != nil {
-		return nil, err
-	}
-	out, err := p.cmd.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	p.out = json.NewDecoder(out)
-	if err := p.cmd.Start(); err != nil {
-		return nil, err
-	}
-	p.PID = p.cmd.Process.Pid
+	p := &Process{PID: child.PID, child: child, out: json.NewDecoder(child.Out)}
 	if err := p.ask(o, &p.Synced); err != nil {
 		p.Stop()
 		return nil, err
@@ -52,7 +37,7 @@ func StartSelf(o Order, args ...string) (p *Process, err error) {
 
 // ask writes a question, and reads the answer.
 func (p *Process) ask(question, answer any) error {
-	if err := json.NewEncoder(p.in).Encode(question); err != nil {
+	if err := json.NewEncoder(p.child.In).Encode(question); err != nil {
 		return err
 	}
 	if err := p.out.Decode(answer); err != nil {
@@ -68,7 +53,4 @@ func (p *Process) Update(c Command) (lags []float64, err error) {
 }
 
 // Stop ends the process.
-func (p *Process) Stop() {
-	p.in.Close()
-	_ = p.cmd.Wait() // its answers have said what matters
-}
+func (p *Process) Stop() { p.child.Stop() }

@@ -7,6 +7,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"maps"
@@ -33,8 +34,9 @@ type conn2 struct {
 	nc        net.Conn
 	at        func() time.Time // when the bytes of the last Read arrived
 	authority string
-	frames    *http2.Framer
-	received  uint32 // bytes since the last window update; only read uses it
+	in        *bufio.Reader
+	frames    *http2.Framer // reads from in
+	received  uint32        // bytes since the last window update; only read uses it
 
 	writing sync.Mutex // guards writes to frames, and the fields up to settled
 	out     *bufio.Writer
@@ -59,11 +61,11 @@ func dial2(ctx context.Context, t Target, stamped bool, run func(func())) (*conn
 		return nil, err
 	}
 	c := &conn2{
-		nc: nc, at: at, authority: t.Address, out: bufio.NewWriter(nc), next: 1, limit: 100,
+		nc: nc, at: at, authority: t.Address, in: bufio.NewReaderSize(nc, 64<<10), out: bufio.NewWriter(nc), next: 1, limit: 100,
 		settled: make(chan struct{}), done: make(chan struct{}), streams: map[uint32]receiver{},
 	}
 	c.encoder = hpack.NewEncoder(&c.block)
-	c.frames = http2.NewFramer(c.out, bufio.NewReaderSize(nc, 64<<10))
+	c.frames = http2.NewFramer(c.out, c.in)
 	c.frames.SetReuseFrames()
 	c.frames.ReadMetaHeaders = hpack.NewDecoder(4096, nil)
 	_, err = c.out.WriteString(http2.ClientPreface)
@@ -120,13 +122,7 @@ func (c *conn2) send(path string, header map[string]string, to receiver) error {
 
 // read reads frames until the connection ends. Then it ends every stream.
 func (c *conn2) read() {
-	var err error
-	for err == nil {
-		var f http2.Frame
-		if f, err = c.frames.ReadFrame(); err == nil {
-			err = c.frame(f)
-		}
-	}
+	err := c.readFrames()
 	c.nc.Close()
 	c.mu.Lock()
 	c.err = err
@@ -139,20 +135,63 @@ func (c *conn2) read() {
 	close(c.done)
 }
 
+// readFrames reads until the connection fails.
+func (c *conn2) readFrames() error {
+	const frameHeader = 9
+	for {
+		b, err := c.in.Peek(frameHeader)
+		if err != nil {
+			return err
+		}
+		if http2.FrameType(b[3]) == http2.FrameData {
+			size, flags, id := uint32(b[0])<<16|uint32(b[1])<<8|uint32(b[2]), http2.Flags(b[4]), binary.BigEndian.Uint32(b[5:])
+			if flags.Has(http2.FlagDataPadded) {
+				return errors.New("padded data")
+			}
+			_, _ = c.in.Discard(frameHeader) // peeked
+			if err := c.data(id, size, flags.Has(http2.FlagDataEndStream)); err != nil {
+				return err
+			}
+			continue
+		}
+		f, err := c.frames.ReadFrame()
+		if err != nil {
+			return err
+		}
+		if err := c.frame(f); err != nil {
+			return err
+		}
+	}
+}
+
+// data reads the data of a frame, of which a Framer would make a copy.
+func (c *conn2) data(id, size uint32, ended bool) error {
+	s := c.stream(id, false)
+	for left := int(size); left > 0; {
+		if _, err := c.in.Peek(1); err != nil {
+			return err
+		}
+		p, _ := c.in.Peek(min(left, c.in.Buffered()))
+		if s != nil {
+			s.data(p)
+		}
+		_, _ = c.in.Discard(len(p)) // peeked
+		left -= len(p)
+	}
+	if s != nil && ended {
+		c.stream(id, true)
+		s.end(nil)
+	}
+	if c.received += size; c.received < refill {
+		return nil
+	}
+	n := c.received
+	c.received = 0
+	return c.write(func() error { return c.frames.WriteWindowUpdate(0, n) })
+}
+
 func (c *conn2) frame(f http2.Frame) error {
 	switch f := f.(type) {
-	case *http2.DataFrame:
-		if s := c.stream(f.StreamID, f.StreamEnded()); s != nil {
-			s.data(f.Data())
-			if f.StreamEnded() {
-				s.end(nil)
-			}
-		}
-		if c.received += f.Header().Length; c.received >= refill {
-			n := c.received
-			c.received = 0
-			return c.write(func() error { return c.frames.WriteWindowUpdate(0, n) })
-		}
 	case *http2.MetaHeadersFrame:
 		s := c.stream(f.StreamID, f.StreamEnded())
 		if s == nil {
