@@ -42,13 +42,7 @@ var listings = []listing{
 // of each kind is not counted, since both servers cache a part of its work.
 func lists(r *harness) error {
 	s := r.sizes
-	if _, err := r.cluster(); err != nil {
-		return err
-	}
-	if err := r.createPods(s.pods); err != nil {
-		return err
-	}
-	t, err := r.three(pods)
+	t, err := r.threeWithPods(s.pods)
 	if err != nil {
 		return err
 	}
@@ -119,6 +113,17 @@ func (r *harness) list(e *endpoint, l listing, times int) (size int64, err error
 		report.Value{Of: perOp(used[0], times), Unit: "cpu-ns/op"},
 		report.Value{Of: float64(size), Unit: "B/op"})
 	return size, profiled()
+}
+
+// threeWithPods is [harness.three] for a collection of n Pods.
+func (r *harness) threeWithPods(n int) (*three, error) {
+	if _, err := r.cluster(); err != nil {
+		return nil, err
+	}
+	if err := r.createPods(n); err != nil {
+		return nil, err
+	}
+	return r.three(pods)
 }
 
 // createPods creates Pods of 3.3 KB of JSON in the writer's namespace, unless another

@@ -26,14 +26,7 @@ import (
 // requests of a client go to the same server, the PUTs too.
 func users(r *harness) error {
 	s := r.sizes
-	c, err := r.cluster()
-	if err != nil {
-		return err
-	}
-	if err := r.createPods(s.pods); err != nil {
-		return err
-	}
-	t, err := r.three(pods)
+	t, err := r.threeWithPods(s.pods)
 	if err != nil {
 		return err
 	}
@@ -45,7 +38,7 @@ func users(r *harness) error {
 		}
 	}
 	orders := make([]informers.Order, len(at))
-	config := rest.CopyConfig(c.Config)
+	config := rest.CopyConfig(r.real.Config)
 	if err := rest.LoadTLSFiles(config); err != nil {
 		return err
 	}
@@ -58,7 +51,7 @@ func users(r *harness) error {
 	if orders[1].CA, err = os.ReadFile(ca); err != nil {
 		return err
 	}
-	kubeconfig := []string{c.Kubeconfig(), filepath.Join(r.work, "kubeconfig")}
+	kubeconfig := []string{r.real.Kubeconfig(), filepath.Join(r.work, "kubeconfig")}
 	if err := writeKubeconfig(kubeconfig[1], orders[1].Host, ca, orders[0].Cert, orders[0].Key); err != nil {
 		return err
 	}

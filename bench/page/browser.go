@@ -8,40 +8,27 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
-	"os"
 	"os/exec"
 	"strings"
+
+	"github.com/watchkeeper/watchkeeper/bench/lib/process"
 )
 
 // A browser is the process of ui/bench/page.mjs, which defines the commands and their
 // answers.
 type browser struct {
-	in   io.WriteCloser
-	out  *bufio.Reader
-	wait func() error
+	*process.Child
+	out *bufio.Reader
 }
 
 func startBrowser(ctx context.Context) (*browser, error) {
 	cmd := exec.CommandContext(ctx, "node", "bench/page.mjs")
-	cmd.Dir, cmd.Stderr = "ui", os.Stderr
-	in, err := cmd.StdinPipe()
+	cmd.Dir = "ui"
+	child, err := process.Start(cmd)
 	if err != nil {
 		return nil, err
 	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	if err := cmd.Start(); err != nil {
-		return nil, err
-	}
-	return &browser{in: in, out: bufio.NewReader(out), wait: cmd.Wait}, nil
-}
-
-func (b *browser) close() {
-	b.in.Close()
-	_ = b.wait()
+	return &browser{Child: child, out: bufio.NewReader(child.Out)}, nil
 }
 
 // do sends a command, such as "open", with its arguments, and reads the answer.
@@ -54,7 +41,7 @@ func (b *browser) do(command string, arguments map[string]any, answer any) error
 	if err != nil {
 		return err
 	}
-	if _, err := b.in.Write(append(text, '\n')); err != nil {
+	if _, err := b.In.Write(append(text, '\n')); err != nil {
 		return err
 	}
 	said, err := b.out.ReadString('\n')

@@ -87,7 +87,7 @@ func run(ctx context.Context, s sizes, out, progress io.Writer) error {
 	if r.browser, err = startBrowser(ctx); err != nil {
 		return err
 	}
-	defer r.browser.close()
+	defer r.browser.Stop()
 	if err := r.clusters(wanted); err != nil {
 		return err
 	}

@@ -9,7 +9,7 @@ import (
 	"os/exec"
 )
 
-// A Child is this program in a process of its own, which also ends with this one.
+// A Child is a process that is spoken with over its standard input and output.
 type Child struct {
 	PID int
 	In  io.WriteCloser
@@ -18,14 +18,9 @@ type Child struct {
 	cmd *exec.Cmd
 }
 
-// StartSelf starts this program with arguments that make it read In and write Out. It
-// ends when its input does. The caller calls Stop.
-func StartSelf(args ...string) (*Child, error) {
-	self, err := os.Executable()
-	if err != nil {
-		return nil, err
-	}
-	cmd := exec.Command(self, args...)
+// Start starts a process that ends when its input does, and so with this one. Its
+// standard error is this process's. The caller calls Stop.
+func Start(cmd *exec.Cmd) (*Child, error) {
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()
 	if err != nil {
@@ -39,6 +34,15 @@ func StartSelf(args ...string) (*Child, error) {
 		return nil, err
 	}
 	return &Child{PID: cmd.Process.Pid, In: in, Out: out, cmd: cmd}, nil
+}
+
+// StartSelf starts this program in a process of its own, with arguments.
+func StartSelf(args ...string) (*Child, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	return Start(exec.Command(self, args...))
 }
 
 // Stop ends the process.
