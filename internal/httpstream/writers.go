@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 
 	"github.com/watchkeeper/watchkeeper/internal/h2"
 	"github.com/watchkeeper/watchkeeper/internal/wire"
@@ -42,7 +41,7 @@ const (
 )
 
 // pulls reports whether the writers can write to the connection.
-func (c *clientConn) pulls() bool { return c.raw != nil }
+func (c *clientConn) pulls() bool { return writesNow && c.raw != nil }
 
 // pull makes the writers write the watch from now on.
 func (c *clientConn) pull(p *pulled) {
@@ -89,7 +88,7 @@ type writer struct {
 func newWriter() *writer {
 	o := &writer{block: blocks.Get().(*block)}
 	o.try = func(fd uintptr) bool {
-		o.n, o.err = syscall.Write(int(fd), o.text)
+		o.n, o.err = writeNow(fd, o.text)
 		return true // it does not wait
 	}
 	return o
