@@ -70,7 +70,7 @@ func build(bin string) error {
 		}
 	}
 	cmd := exec.Command("go", "build", "-trimpath", "-tags", "pebblegozstd", "-ldflags", "-s -w", "-o", bin, "./cmd/watchkeeper")
-	cmd.Dir = top
+	cmd.Dir, cmd.Env = top, append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("go build: %w: %s", err, out)
 	}
