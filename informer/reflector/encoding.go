@@ -30,9 +30,8 @@ type Encoding[O any] interface {
 	// list reads the body of a LIST, calls item for each object until that fails, and
 	// returns the list's metadata. like is that of the collection's lists.
 	list(body io.Reader, like *scan.List, item func(O) error) (*scan.List, error)
-	// watch reads the body of a watch. With streaming, it begins with the
-	// initial events of a streaming list.
-	watch(body io.Reader, streaming bool) frames[O]
+	// watch reads the body of a watch.
+	watch(body io.Reader) frames[O]
 	// dropTables stops asking for Tables. It returns false if the encoding
 	// does not ask for them.
 	dropTables() bool
@@ -109,7 +108,7 @@ func (e itemEncoding) list(body io.Reader, like *scan.List, item func(*scan.Item
 	}
 }
 
-func (e itemEncoding) watch(body io.Reader, _ bool) frames[*scan.Item] {
+func (e itemEncoding) watch(body io.Reader) frames[*scan.Item] {
 	l := lineReader{body: bufio.NewReaderSize(body, frameBuffer)}
 	if e.protobuf {
 		return &protobufFrames{lineReader: l}
@@ -156,7 +155,7 @@ func (e *objectEncoding) list(body io.Reader, like *scan.List, item func(*scan.O
 	return list, nil
 }
 
-func (e *objectEncoding) watch(body io.Reader, streaming bool) frames[*scan.Object] {
+func (e *objectEncoding) watch(body io.Reader) frames[*scan.Object] {
 	l := lineReader{body: bufio.NewReaderSize(body, frameBuffer)}
-	return &objectFrames{lineReader: l, encoding: e, initial: streaming}
+	return &objectFrames{lineReader: l, encoding: e}
 }

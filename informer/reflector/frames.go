@@ -154,7 +154,6 @@ func (s *protobufFrames) waiting() bool {
 type objectFrames struct {
 	lineReader
 	encoding *objectEncoding
-	initial  bool   // in the initial events of a streaming list
 	columns  string // from the first frame
 }
 
@@ -163,8 +162,8 @@ func (s *objectFrames) next() (frame[*scan.Object], error) {
 	if err != nil {
 		return frame[*scan.Object]{}, err
 	}
-	f, err := scan.ParseFrame(string(line))
-	if err != nil {
+	var f scan.Frame
+	if err := f.Scan(line); err != nil {
 		return frame[*scan.Object]{}, err
 	}
 	if f.Type == kube.Error {
@@ -178,14 +177,9 @@ func (s *objectFrames) next() (frame[*scan.Object], error) {
 			s.encoding.columns = s.columns
 		}
 	}
-	f.Object.Columns = s.columns
-	s.initial = s.initial && !f.InitialEventsEnd()
-	if columns != "" || s.initial {
-		// The object must not keep the frame's text alive: that contains the
-		// columns, and objects of a list are kept for longer than events.
-		if f, err = f.Detached(s.columns); err != nil {
-			return frame[*scan.Object]{}, err
-		}
-	}
+	// The text is the reader's, and has more than the object: the object gets a copy of its
+	// own part. As it is as long as that of a list's item, the memory of one can be reused
+	// for the other.
+	f.Detach(s.columns)
 	return frame[*scan.Object]{typ: f.Type, rv: f.Object.RV, end: f.InitialEventsEnd(), columns: s.columns, object: f.Object}, nil
 }

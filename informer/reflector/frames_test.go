@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"reflect"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -52,7 +53,7 @@ func TestFrames(t *testing.T) {
 		{"no object", "\x00\x00\x00\x07" + field(1, "ADDED"), true, "", scan.ErrProtobuf},
 	} {
 		for pieces, body := range map[string]io.Reader{"whole": strings.NewReader(test.stream), "byte by byte": iotest.OneByteReader(strings.NewReader(test.stream))} {
-			frames := itemEncoding{protobuf: test.protobuf}.watch(body, false)
+			frames := itemEncoding{protobuf: test.protobuf}.watch(body)
 			var got []string
 			f, err := frames.next()
 			for ; err == nil; f, err = frames.next() {
@@ -73,9 +74,42 @@ func TestWaiting(t *testing.T) {
 			first, second = binaryEvent("ADDED", "a", "1"), binaryEvent("ADDED", "b", "2")
 		}
 		for cut, want := range map[int]bool{0: false, 2: false, len(second) - 1: false, len(second): true} {
-			frames := itemEncoding{protobuf: protobuf}.watch(strings.NewReader(first+second[:cut]), false)
+			frames := itemEncoding{protobuf: protobuf}.watch(strings.NewReader(first + second[:cut]))
 			if _, err := frames.next(); err != nil || frames.waiting() != want {
 				t.Errorf("protobuf %v, %d of %d bytes of a second frame: waiting %v, %v", protobuf, cut, len(second), frames.waiting(), err)
+			}
+		}
+	}
+}
+
+// TestObjectsOutliveTheirFrames: an object does not change when the stream is read on, into
+// the same buffers, and refers to no text but its own.
+func TestObjectsOutliveTheirFrames(t *testing.T) {
+	plain := script.Event("ADDED", "a", 1) + script.Event("MODIFIED", "b", 2) + script.Event("DELETED", "a", 3)
+	escaped := `{"type":"ADDED","object":{"kind":"Pod","apiVersion":"v1","metadata":{"name":"\u0061","namespace":"ns","uid":"\u0075","resourceVersion":"1","labels":{"k":"v","\u0065":"\u00e9"}}}}` + "\n"
+	for name, stream := range map[string]string{
+		"objects":            plain,
+		"tables":             printed(`["a"]`, plain),
+		"escapes":            escaped,
+		"without namespaces": strings.ReplaceAll(plain, `"namespace":"ns",`, ""),
+	} {
+		lines := strings.SplitAfter(stream, "\n")
+		lines = lines[:len(lines)-1]
+		bookmarks := strings.Repeat(`{"type":"BOOKMARK","object":{"kind":"Pod","apiVersion":"v1","metadata":{"resourceVersion":"9"}}}`+"\n", 2000) // more than the buffers
+		frames := (&objectEncoding{}).watch(strings.NewReader(stream + bookmarks))
+		var objects []*scan.Object
+		for f, err := frames.next(); err == nil; f, err = frames.next() {
+			objects = append(objects, f.object)
+		}
+		for i, line := range lines {
+			want, err := scan.ParseFrame(strings.TrimSuffix(line, "\n"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := *objects[i]
+			want.Object.Columns = got.Columns // which only the first frame has
+			if !reflect.DeepEqual(*want.Object, got) {
+				t.Errorf("%s: object %d: %+v, want %+v", name, i, got, *want.Object)
 			}
 		}
 	}

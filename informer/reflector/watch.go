@@ -226,7 +226,7 @@ func (r *Reflector[O]) openOn(ctx context.Context, transport http.RoundTripper, 
 		timeout = time.Duration(n) * time.Second
 	}
 	due := sent.Add(timeout)
-	frames := r.encoding.watch(countingReader{resp.Body, r.contact}, query.Has("sendInitialEvents"))
+	frames := r.encoding.watch(countingReader{resp.Body, r.contact})
 	return &stream[O]{frames: frames, due: due, close: func() {
 		end(nil)
 		cancel()

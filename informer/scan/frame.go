@@ -26,6 +26,12 @@ type Frame struct {
 	Status string
 }
 
+// Scan is [ParseFrame] for a text that does not stay: the frame refers to it until Detach.
+func (f *Frame) Scan(text []byte) (err error) {
+	*f, err = ParseFrame(unsafeString(text))
+	return err
+}
+
 // ParseFrame parses a watch event. Of a Table, the object is that of its only row.
 // Errors wrap [ErrSyntax], [ErrNotObject] or [ErrBareTable].
 func ParseFrame(text string) (Frame, error) {
@@ -44,7 +50,7 @@ func ParseFrame(text string) (Frame, error) {
 		case "type":
 			var s string
 			s, err = p.text()
-			f.Type = kube.EventType(s)
+			f.Type = eventType(s)
 		case "object":
 			t = table{}
 			f.Object, err = p.kubeObject()
@@ -84,18 +90,13 @@ func ParseFrame(text string) (Frame, error) {
 	}
 }
 
-// Detached returns the frame with a copy of its object that does not keep the
-// frame's text in memory, and with the columns of its stream, which only the
-// first frame has.
-func (f Frame) Detached(columns string) (Frame, error) {
-	if f.Type == kube.Bookmark {
-		o := *f.Object // not copied: only the last bookmark is kept
-		o.Columns, f.Object = columns, &o
-		return f, nil
+// Detach makes the frame's object independent of the frame's text: it gets a copy of its
+// own part, and the columns of its stream, which only the first frame has. An ERROR's
+// Status still refers to the text.
+func (f Frame) Detach(columns string) {
+	if f.Object != nil {
+		f.Object.detach(columns)
 	}
-	var err error
-	f.Object, err = f.Object.detached(columns)
-	return f, err
 }
 
 // InitialEventsEnd reports whether the frame is the bookmark that ends the

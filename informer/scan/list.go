@@ -107,10 +107,7 @@ func (l *List) rows(objects []*Object) error {
 		if err := o.check(); err != nil {
 			return err
 		}
-		o, err := o.detached(l.Columns)
-		if err != nil {
-			return err
-		}
+		o.detach(l.Columns)
 		l.Items = append(l.Items, o)
 	}
 	return nil

@@ -6,6 +6,9 @@ package scan
 import (
 	"errors"
 	"strings"
+	"unsafe"
+
+	"github.com/watchkeeper/watchkeeper/informer/kube"
 )
 
 // ErrBareTable marks a Table whose rows have no objects, though the request had
@@ -118,14 +121,34 @@ func (o *Object) Cells(cells []string) (all []string, rest string, err error) {
 	}
 }
 
-// detached returns a copy of the object, with the columns, that does not keep the
-// text around it in memory.
-func (o *Object) detached(columns string) (*Object, error) {
-	text := o.JSON + o.Row
-	n, err := ParseObject(text[:len(o.JSON)])
-	if err != nil {
-		return nil, err
+// detach gives the object a copy of its text, without the text around it, and columns.
+func (o *Object) detach(columns string) {
+	var b strings.Builder // o.JSON+o.Row is no copy if one is empty
+	b.Grow(len(o.JSON) + len(o.Row))
+	b.WriteString(o.JSON)
+	b.WriteString(o.Row)
+	from, text := o.JSON, b.String()
+	to := text[:len(from)]
+	o.JSON, o.Row, o.Columns = to, text[len(from):], columns
+	o.Key = kube.Key(moved(string(o.Key), from, to))
+	for _, s := range []*string{&o.UID, &o.APIVersion, &o.Kind} {
+		*s = moved(*s, from, to)
 	}
-	n.Row, n.Columns = text[len(o.JSON):], columns
-	return n, nil
+	for i := range o.Labels {
+		l := &o.Labels[i]
+		l.Key, l.Value = moved(l.Key, from, to), moved(l.Value, from, to)
+	}
+}
+
+// moved returns a part of from as the part of to at the same place. A string that is no
+// part of from, such as one that had an escape, stays as it is.
+func moved(s, from, to string) string {
+	if s == "" {
+		return "" // which may refer to any text
+	}
+	at := uintptr(unsafe.Pointer(unsafe.StringData(s))) - uintptr(unsafe.Pointer(unsafe.StringData(from)))
+	if at >= uintptr(len(from)) { // also if s is before from
+		return s
+	}
+	return to[at : at+uintptr(len(s))]
 }
