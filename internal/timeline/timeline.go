@@ -58,7 +58,7 @@ type Timeline struct {
 	next        View    // what publish makes the current view
 	times       []stamp // at most one per 1/64 of WindowAge
 	logBytes    int64
-	dropped     int   // dropped events that the log's array still holds
+	dropped     int64 // bytes of dropped events that the log's array still holds
 	objectBytes int64 // JSON of the live objects
 	overhead    int64 // other memory of the live objects
 	dirty       bool  // next is not the current view

@@ -7,11 +7,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+	"weak"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -602,4 +604,37 @@ func TestRowsCount(t *testing.T) {
 	if n := len(tl.View().log); n > 10 {
 		t.Errorf("the log holds %d rows of 100 KiB", n)
 	}
+}
+
+// TestDroppedEventsAreFreed: events that have left the window are kept in memory for an
+// eighth of its size at most.
+func TestDroppedEventsAreFreed(t *testing.T) {
+	const window = 64 * EventOverhead
+	tl := New(Options{WindowBytes: window})
+	tl.Replace(podList(10, object("a", "1", 5)))
+	var events []weak.Pointer[scan.Object]
+	size := int64(0) // of an event
+	for rv := uint64(11); rv < 1000; rv++ {
+		o := object("a", "1", rv)
+		events, size = append(events, weak.Make(o)), (&Event{Object: o}).size()
+		if err := tl.Apply(modified(o)); err != nil {
+			t.Fatal(err)
+		}
+		tl.Flush()
+		if rv%100 != 0 {
+			continue
+		}
+		runtime.GC()
+		kept := 0
+		for _, e := range events {
+			if e.Value() != nil {
+				kept++
+			}
+		}
+		// Besides, the first event has the object before it.
+		if inLog, most := len(tl.View().log), int(window*9/8/size)+2; kept < inLog || kept > most {
+			t.Errorf("at %d: %d objects in memory, %d in the log, want at most %d", rv, kept, inLog, most)
+		}
+	}
+	runtime.KeepAlive(tl)
 }

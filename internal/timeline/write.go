@@ -226,6 +226,7 @@ func (t *Timeline) trim() {
 			return false
 		}
 		t.logBytes -= e.size()
+		t.dropped += e.size()
 		drop++
 		return true
 	}
@@ -249,15 +250,16 @@ func (t *Timeline) trim() {
 	// between them.
 	for drop < len(n.log) && n.log[drop].RV == n.log[drop-1].RV {
 		t.logBytes -= n.log[drop].size()
+		t.dropped += n.log[drop].size()
 		drop++
 	}
 	n.Start = n.log[drop-1].RV
 	n.first += uint64(drop)
 	n.log = n.log[drop:]
-	// The log's array still holds the dropped events: copy the log once they
-	// outnumber the others.
-	if t.dropped += drop; t.dropped > len(n.log)+minCheckpointInterval {
-		n.log, t.dropped = slices.Clone(n.log), 0
+	// The log's array still holds the dropped events: copy the log once they take an eighth
+	// of the window, with room for the events until the next copy.
+	if t.dropped > t.opts.WindowBytes/8 {
+		n.log, t.dropped = append(make([]*Event, 0, len(n.log)+len(n.log)/4+1), n.log...), 0
 	}
 	n.checkpoints = slices.DeleteFunc(slices.Clone(n.checkpoints), func(c checkpoint) bool { return c.seq <= n.first })
 }
