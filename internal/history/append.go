@@ -31,9 +31,9 @@ func (st *Stream) Begin(form Form, objects iter.Seq[*scan.Object], rv uint64, at
 		}
 	}
 	st.last, st.lastBytes = map[kube.Key]lastVersion{}, 0
-	maxBatch := maxBeginBatch
+	maxBatch := int(st.s.memTableSize() / beginBatches)
 	if st.s.opts.Temporary {
-		maxBatch = temporaryMemTableSize / 2
+		maxBatch = temporaryMemTableSize / beginBatches
 	}
 	for o := range objects {
 		if err := w.addVersion(&Event{Type: kube.Added, Object: o, At: at}); err != nil {
@@ -49,7 +49,7 @@ func (st *Stream) Begin(form Form, objects iter.Seq[*scan.Object], rv uint64, at
 		if err := w.batch.Close(); err != nil {
 			return err
 		}
-		w.batch = st.s.db.NewBatch()
+		w.batch = st.s.db.NewBatchWithSize(maxBatch + maxBatch/4) // with the object that fills it
 		w.remember()
 		clear(w.last)
 		clear(w.lifetimes) // an object that the list repeats is looked up
@@ -68,8 +68,10 @@ func (st *Stream) Begin(form Form, objects iter.Seq[*scan.Object], rv uint64, at
 	return w.commit()
 }
 
-// maxBeginBatch is how many bytes of a first list are written in one batch.
-const maxBeginBatch = 8 << 20
+// beginBatches is how many batches of a first list fill a memory table. Pebble does not copy
+// a batch of half a table into one, but keeps the batch itself, for a while even after it has
+// been written to disk.
+const beginBatches = 4
 
 // Append records events in the order of their RVs, and moves the head to rv.
 // RVs must be above the head and at most rv. An event may also be at the head
