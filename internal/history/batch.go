@@ -132,7 +132,10 @@ func (w *writeBatch) remember() {
 		case known:
 			st.last[key] = now
 		default:
-			st.last[kube.Key(strings.Clone(string(key)))] = now // the key shares memory with the object's JSON
+			if key.Namespace() == "" {
+				key = kube.Key(strings.Clone(string(key))) // without a namespace, it is a part of the object's JSON
+			}
+			st.last[key] = now
 			st.lastBytes += len(key) + lastOverhead
 		}
 	}
