@@ -638,3 +638,42 @@ func TestDroppedEventsAreFreed(t *testing.T) {
 	}
 	runtime.KeepAlive(tl)
 }
+
+// Events that are too old are freed even if they take little of the window.
+func TestOldEventsAreFreed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tl := New(Options{WindowAge: time.Minute})
+		tl.Replace(podList(10, object("a", "1", 5)))
+		var events []weak.Pointer[scan.Object]
+		add := func(rv uint64) int64 {
+			o := object("a", "1", rv)
+			events = append(events, weak.Make(o))
+			if err := tl.Apply(modified(o)); err != nil {
+				t.Fatal(err)
+			}
+			tl.Flush()
+			return (&Event{Object: o}).size()
+		}
+		size, rv := int64(0), uint64(10)
+		for size < 2*minDropped {
+			rv++
+			size += add(rv)
+		}
+		for range 3 {
+			time.Sleep(time.Minute)
+			rv++
+			add(rv)
+		}
+		runtime.GC()
+		kept := 0
+		for _, e := range events {
+			if e.Value() != nil {
+				kept++
+			}
+		}
+		if kept > len(events)/2 {
+			t.Errorf("%d of %d objects are in memory, %d in the log", kept, len(events), len(tl.View().log))
+		}
+		runtime.KeepAlive(tl)
+	})
+}

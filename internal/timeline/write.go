@@ -13,6 +13,10 @@ import (
 	"github.com/watchkeeper/watchkeeper/informer/scan"
 )
 
+// minDropped is how many bytes of dropped events a log may keep in memory, even if it has
+// fewer.
+const minDropped = 1 << 20
+
 // Head returns the RV to resume the upstream watch from, 0 before the first
 // list. Events that are not yet flushed count.
 func (t *Timeline) Head() uint64 {
@@ -257,8 +261,9 @@ func (t *Timeline) trim() {
 	n.first += uint64(drop)
 	n.log = n.log[drop:]
 	// The log's array still holds the dropped events: copy the log once they take an eighth
-	// of the window, with room for the events until the next copy.
-	if t.dropped > t.opts.WindowBytes/8 {
+	// of the window, or more than the events in it, with room for the events until the next
+	// copy.
+	if t.dropped > min(t.opts.WindowBytes/8, t.logBytes+minDropped) {
 		n.log, t.dropped = append(make([]*Event, 0, len(n.log)+len(n.log)/4+1), n.log...), 0
 	}
 	n.checkpoints = slices.DeleteFunc(slices.Clone(n.checkpoints), func(c checkpoint) bool { return c.seq <= n.first })
