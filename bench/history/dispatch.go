@@ -16,8 +16,8 @@ import (
 // watch of the fake API server, with recording and without. The two are measured
 // directly after each other, so that the state of the machine is similar.
 func dispatch(r *harness) error {
-	for _, record := range []bool{false, true} {
-		for _, rate := range []float64{r.sizes.slow, 10 * r.sizes.slow} {
+	for _, rate := range []float64{r.sizes.slow, 10 * r.sizes.slow} {
+		for _, record := range []bool{false, true} {
 			if err := r.lag(rate, record); err != nil {
 				return err
 			}
