@@ -28,15 +28,25 @@ func (r *harness) bare(direct *endpoint) (*bareWrites, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, err := barewrites.StartSelf("-baseline", strconv.Itoa(size))
+	p, endpoints, err := startBare(size)
 	if err != nil {
 		return nil, err
 	}
-	b := &bareWrites{Process: p, r: r, direct: direct}
-	for _, t := range []streams.Target{p.HTTP2, p.HTTP1} {
-		b.endpoints = append(b.endpoints, &endpoint{name: "baseline", pid: p.PID, target: t})
+	return &bareWrites{Process: p, r: r, direct: direct, endpoints: endpoints}, nil
+}
+
+// startBare starts a process that only writes events of a size. Its endpoints are over
+// HTTP/2 with TLS, and over HTTP/1.1.
+func startBare(size int) (*barewrites.Process, []*endpoint, error) {
+	p, err := barewrites.StartSelf("-baseline", strconv.Itoa(size))
+	if err != nil {
+		return nil, nil, err
 	}
-	return b, nil
+	var endpoints []*endpoint
+	for _, t := range []streams.Target{p.HTTP2, p.HTTP1} {
+		endpoints = append(endpoints, &endpoint{name: "baseline", pid: p.PID, target: t})
+	}
+	return p, endpoints, nil
 }
 
 func (b *bareWrites) stop() { b.Stop() }

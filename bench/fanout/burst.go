@@ -6,10 +6,9 @@ package main
 import (
 	"errors"
 	"fmt"
-	"strconv"
+	"slices"
 	"time"
 
-	"github.com/watchkeeper/watchkeeper/bench/lib/barewrites"
 	"github.com/watchkeeper/watchkeeper/bench/lib/report"
 	"github.com/watchkeeper/watchkeeper/bench/lib/streams"
 	"github.com/watchkeeper/watchkeeper/internal/fakeapi/synthetic"
@@ -45,16 +44,13 @@ func (r *harness) burst(p streams.Protocol) error {
 	if err := r.burstAt(g.gateway, func(n int) error { return r.generate(g, n, 0) }); err != nil {
 		return err
 	}
-	bare, err := barewrites.StartSelf("-baseline", strconv.Itoa(size))
+	bare, endpoints, err := startBare(size)
 	if err != nil {
 		return err
 	}
 	defer bare.Stop()
-	target := bare.HTTP1
-	if p == streams.HTTP2 {
-		target = bare.HTTP2
-	}
-	return r.burstAt(&endpoint{name: "baseline", pid: bare.PID, target: target}, bare.Events)
+	i := slices.IndexFunc(endpoints, func(e *endpoint) bool { return e.target.Protocol == p })
+	return r.burstAt(endpoints[i], bare.Events)
 }
 
 // burstAt opens watches of all Pods at an endpoint, makes events, and counts until each

@@ -32,9 +32,6 @@ func (st *Stream) Begin(form Form, objects iter.Seq[*scan.Object], rv uint64, at
 	}
 	st.last, st.lastBytes = map[kube.Key]lastVersion{}, 0
 	maxBatch := int(st.s.memTableSize() / beginBatches)
-	if st.s.opts.Temporary {
-		maxBatch = temporaryMemTableSize / beginBatches
-	}
 	for o := range objects {
 		if err := w.addVersion(&Event{Type: kube.Added, Object: o, At: at}); err != nil {
 			return err

@@ -53,7 +53,7 @@ func (s *Store) openDB(readOnly bool) error {
 		ReadOnly: readOnly, ErrorIfNotExists: readOnly || s.opts.Cluster == "",
 	}
 	if s.opts.Temporary {
-		o.CacheSize, o.MemTableSize, o.MemTableStopWritesThreshold = temporaryCacheSize, temporaryMemTableSize, 2
+		o.CacheSize, o.MemTableStopWritesThreshold = temporaryCacheSize, 2
 		o.DisableWAL = true
 	}
 	for i := range o.Levels {
@@ -84,6 +84,9 @@ func (s *Store) openDB(readOnly bool) error {
 // memTableSize returns the size of a memory table. Five write-ahead logs, each a tenth
 // larger, take less than the part of the limit that is not for tables.
 func (s *Store) memTableSize() uint64 {
+	if s.opts.Temporary {
+		return temporaryMemTableSize
+	}
 	size := uint64(memTableSize)
 	if limit := s.opts.MaxBytes; limit > 0 {
 		size = min(size, max(minMemTableSize, uint64(limit)/32))

@@ -606,6 +606,17 @@ func TestRowsCount(t *testing.T) {
 	}
 }
 
+// inMemory returns how many of the objects are not yet freed.
+func inMemory(objects []weak.Pointer[scan.Object]) (n int) {
+	runtime.GC()
+	for _, o := range objects {
+		if o.Value() != nil {
+			n++
+		}
+	}
+	return n
+}
+
 // TestDroppedEventsAreFreed: events that have left the window are kept in memory for an
 // eighth of its size at most.
 func TestDroppedEventsAreFreed(t *testing.T) {
@@ -624,13 +635,7 @@ func TestDroppedEventsAreFreed(t *testing.T) {
 		if rv%100 != 0 {
 			continue
 		}
-		runtime.GC()
-		kept := 0
-		for _, e := range events {
-			if e.Value() != nil {
-				kept++
-			}
-		}
+		kept := inMemory(events)
 		// Besides, the first event has the object before it.
 		if inLog, most := len(tl.View().log), int(window*9/8/size)+2; kept < inLog || kept > most {
 			t.Errorf("at %d: %d objects in memory, %d in the log, want at most %d", rv, kept, inLog, most)
@@ -664,13 +669,7 @@ func TestOldEventsAreFreed(t *testing.T) {
 			rv++
 			add(rv)
 		}
-		runtime.GC()
-		kept := 0
-		for _, e := range events {
-			if e.Value() != nil {
-				kept++
-			}
-		}
+		kept := inMemory(events)
 		if kept > len(events)/2 {
 			t.Errorf("%d of %d objects are in memory, %d in the log", kept, len(events), len(tl.View().log))
 		}

@@ -223,15 +223,18 @@ func (e *Event) size() int64 { return int64(len(e.Object.JSON)+len(e.Object.Row)
 // trim drops the oldest events while the log exceeds its bounds (T10).
 func (t *Timeline) trim() {
 	n, drop, held := &t.next, 0, t.held.Load()
+	take := func() {
+		size := n.log[drop].size()
+		t.logBytes -= size
+		t.dropped += size
+		drop++
+	}
 	// dropFirst drops the oldest event, and reports false if it is held.
 	dropFirst := func() bool {
-		e := n.log[drop]
-		if held != 0 && e.RV > held && t.logBytes <= maxHeldWindows*t.opts.WindowBytes {
+		if held != 0 && n.log[drop].RV > held && t.logBytes <= maxHeldWindows*t.opts.WindowBytes {
 			return false
 		}
-		t.logBytes -= e.size()
-		t.dropped += e.size()
-		drop++
+		take()
 		return true
 	}
 	for t.logBytes > t.opts.WindowBytes && drop < len(n.log)-1 {
@@ -253,9 +256,7 @@ func (t *Timeline) trim() {
 	// Events at one RV are kept or dropped together: a cursor could not start
 	// between them.
 	for drop < len(n.log) && n.log[drop].RV == n.log[drop-1].RV {
-		t.logBytes -= n.log[drop].size()
-		t.dropped += n.log[drop].size()
-		drop++
+		take()
 	}
 	n.Start = n.log[drop-1].RV
 	n.first += uint64(drop)

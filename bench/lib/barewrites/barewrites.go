@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package barewrites is a server of watches that only writes: every event is the same
-// bytes, and a goroutine per processor writes them to one watch after the other. Its CPU is what the
-// kernel takes, and with TLS the encryption. A server that delivers as many bytes in as
-// many calls cannot take less.
+// bytes, and a goroutine per processor writes them to one watch after the other. Its CPU
+// is what the kernel takes, and with TLS the encryption. A server that delivers as many
+// bytes in as many calls cannot take less.
 //
 // Over HTTP/1.1 without TLS an event is one write per watch. Over HTTP/2 with TLS the
 // frames of all streams of a connection fill whole records, and a connection's records

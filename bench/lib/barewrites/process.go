@@ -16,9 +16,8 @@ import (
 
 // A Process is a server in a process of its own.
 type Process struct {
-	PID          int
+	*process.Child
 	HTTP1, HTTP2 streams.Target
-	child        *process.Child
 }
 
 // StartSelf starts this program with arguments that make it call Serve with its standard
@@ -28,7 +27,7 @@ func StartSelf(args ...string) (*Process, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Process{PID: child.PID, child: child}
+	p := &Process{Child: child}
 	var at addresses
 	if err := json.NewDecoder(child.Out).Decode(&at); err != nil {
 		p.Stop()
@@ -43,9 +42,6 @@ func StartSelf(args ...string) (*Process, error) {
 
 // Events makes the server write n events to all watches.
 func (p *Process) Events(n int) error {
-	_, err := p.child.In.Write(bytes.Repeat([]byte{'\n'}, n))
+	_, err := p.In.Write(bytes.Repeat([]byte{'\n'}, n))
 	return err
 }
-
-// Stop ends the process.
-func (p *Process) Stop() { p.child.Stop() }

@@ -12,11 +12,10 @@ import (
 
 // A Process is an informer in a process of its own.
 type Process struct {
-	PID    int
+	*process.Child
 	Synced Synced
 
-	child *process.Child
-	out   *json.Decoder
+	out *json.Decoder
 }
 
 // StartSelf starts this program with arguments that make it call Serve with its standard
@@ -27,7 +26,7 @@ func StartSelf(o Order, args ...string) (*Process, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Process{PID: child.PID, child: child, out: json.NewDecoder(child.Out)}
+	p := &Process{Child: child, out: json.NewDecoder(child.Out)}
 	if err := p.ask(o, &p.Synced); err != nil {
 		p.Stop()
 		return nil, err
@@ -37,7 +36,7 @@ func StartSelf(o Order, args ...string) (*Process, error) {
 
 // ask writes a question, and reads the answer.
 func (p *Process) ask(question, answer any) error {
-	if err := json.NewEncoder(p.child.In).Encode(question); err != nil {
+	if err := json.NewEncoder(p.In).Encode(question); err != nil {
 		return err
 	}
 	if err := p.out.Decode(answer); err != nil {
@@ -51,6 +50,3 @@ func (p *Process) Update(c Command) (lags []float64, err error) {
 	err = p.ask(c, &lags)
 	return lags, err
 }
-
-// Stop ends the process.
-func (p *Process) Stop() { p.child.Stop() }
