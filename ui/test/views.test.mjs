@@ -112,10 +112,13 @@ test('no connection at first, and then an empty cluster', async (t) => {
   });
   const page = await open(browser, `${url}/ui/`, { ignore: /ERR_EMPTY_RESPONSE|ERR_CONNECTION|ERR_SOCKET/ });
   const says = (words) => until(words, async () => (await page.locator('.notice').innerText()).includes(words));
+  const footer = (words) => until(words, async () => (await page.locator('footer.time').innerText()).includes(words));
   await says('No connection');
+  await footer('The history cannot be read: ');
   await both(page, 'no-connection');
   there = true;
   await says('An empty cluster');
+  await footer('Nothing is recorded');
   await both(page, 'empty');
   clean(page);
   await page.close();

@@ -102,7 +102,7 @@ func Serve(in io.Reader, out io.Writer) error {
 
 type informer struct {
 	client  kubernetes.Interface
-	arrived chan string // the mark of the update that the handler received
+	arrived chan string // the mark of the newest update that the handler received; one at most
 }
 
 // mark is the key of a ConfigMap's data by which the handler knows an update.
@@ -144,10 +144,16 @@ func (i *informer) handle(o any) {
 	if !ok {
 		return
 	}
-	if m := c.Data[mark]; m != "" {
+	m := c.Data[mark]
+	for m != "" {
 		select {
 		case i.arrived <- m:
-		default: // nothing waits for it
+			return
+		default:
+		}
+		select {
+		case <-i.arrived: // an earlier one, for which nothing waits
+		default:
 		}
 	}
 }

@@ -12,7 +12,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/watchkeeper/watchkeeper/internal/fakeapi"
 )
@@ -54,10 +56,18 @@ func TestRefused(t *testing.T) {
 // The time of an update ends when the handler has that update, not an earlier one.
 func TestUpdate(t *testing.T) {
 	settings := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "settings"}}
-	i := &informer{client: fake.NewClientset(settings), arrived: make(chan string, 1)}
+	client := fake.NewClientset(settings)
+	watching := make(chan struct{})
+	client.PrependWatchReactor("configmaps", func(a clienttesting.Action) (bool, watch.Interface, error) {
+		w, err := client.Tracker().Watch(a.GetResource(), a.GetNamespace())
+		close(watching)
+		return true, w, err
+	})
+	i := &informer{client: client, arrived: make(chan string, 1)}
 	if s, err := i.run(t.Context(), ConfigMaps); err != nil || s.Objects != 1 {
 		t.Fatalf("%+v, %v", s, err)
 	}
+	<-watching // the fake API server does not send what changed between LIST and WATCH
 	i.arrived <- "an earlier one"
 	lags, err := i.update(t.Context(), Command{Namespace: "ns", Name: "settings", Updates: 3, Data: map[string]string{"a": "b"}})
 	if err != nil || len(lags) != 3 || slices.Min(lags) <= 0 {

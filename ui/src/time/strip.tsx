@@ -34,7 +34,8 @@ export function Strip({ history }: { history: History }) {
   const [about, setAbout] = useState<{ on: boolean; words: string } | null>(null);
   useEffect(() => {
     const stop = new AbortController();
-    history.state(stop.signal).then(
+    let timer = 0;
+    const ask = (): Promise<void> => history.state(stop.signal).then(
       ({ on, reason, first, end }) => {
         // Show the whole recording, with a margin before it.
         if (end) setSpan((end - first) * 1.05);
@@ -50,10 +51,19 @@ export function Strip({ history }: { history: History }) {
         const code = error instanceof ApiError ? error.code : 0;
         // After a login the strip asks again.
         if (stop.signal.aborted || code === 401) return;
-        setAbout({ on: false, words: code === 403 ? `You may not read the history: ${error.message}` : 'This gateway has no history.' });
+        if (code === 403) setAbout({ on: false, words: `You may not read the history: ${error.message}` });
+        else if (code === 404) setAbout({ on: false, words: 'This gateway has no history.' });
+        else {
+          setAbout({ on: false, words: `The history cannot be read: ${error.message}` });
+          timer = window.setTimeout(ask, reloadInterval);
+        }
       },
     );
-    return () => stop.abort();
+    void ask();
+    return () => {
+      stop.abort();
+      clearTimeout(timer);
+    };
   }, [history]);
   // Reserve the space until it is known whether there is a history, so that the board is arranged only once.
   if (!about) return <footer class="time" />;
