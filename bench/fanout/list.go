@@ -35,7 +35,7 @@ var listings = []listing{
 	{"table", "", map[string]string{"Accept": "application/json;as=Table;v=v1;g=meta.k8s.io"}, 1},
 	{"protobuf", "", map[string]string{"Accept": "application/vnd.kubernetes.protobuf"}, 1},
 	{"gzip", "", map[string]string{"Accept-Encoding": "gzip"}, 1},
-	{"selector", "&labelSelector=bench%3Dgroup-7", nil, 20},
+	{"selector", "&labelSelector=bench%3Dgroup-7", nil, 200},
 }
 
 // lists measures the time and the server's CPU of a LIST of many Pods. The first LIST

@@ -36,7 +36,7 @@ func selective(r *harness) error {
 
 // selectAt measures one server, without the watches and with the watches.
 func (r *harness) selectAt(round int, e *endpoint, paths []string, rate float64) error {
-	updates := int(rate * 10)
+	updates := int(rate * r.sizes.selecting.Seconds())
 	r.Say("round %d: %d selectors, %s", round+1, len(paths), e.via())
 	none, err := r.watched([]*endpoint{e}, nil, 0, updates, rate)
 	if err != nil {
