@@ -34,7 +34,7 @@ var (
 	which       = flag.String("run", "", "a regular expression for the scenarios to run")
 	rounds      = flag.Int("rounds", 3, "number of rounds; the table has the medians")
 	quick       = flag.Bool("quick", false, "smaller numbers, for a first look: a minute or two")
-	profiles    = flag.String("profile", "", "keep CPU profiles of the gateway in this directory, of the first seconds of each read of the past")
+	profiles    = flag.String("profiles", "", "a directory for CPU profiles of the gateway, of the first seconds of each read of the past")
 	fakeAPIPods = flag.Int("fakeapi", 0, "serve a fake API server with this many Pods until standard input ends")
 )
 
@@ -95,6 +95,11 @@ func run(ctx context.Context, s sizes, out, progress io.Writer) error {
 	wanted, err := regexp.Compile(*which)
 	if err != nil {
 		return err
+	}
+	if *profiles != "" {
+		if err := os.MkdirAll(*profiles, 0o777); err != nil {
+			return err
+		}
 	}
 	r := &harness{ctx: ctx, sizes: s, report: report.New(out), Log: report.NewLog(progress)}
 	defer r.close()

@@ -57,7 +57,7 @@ func past(r *harness) error {
 	return nil
 }
 
-// profile keeps a CPU profile of the gateway's next seconds with -profile.
+// profile keeps a CPU profile of the gateway's next seconds with -profiles.
 func (c *cluster) profile(name string) (kept func() error) {
 	if *profiles == "" {
 		return func() error { return nil }
