@@ -90,8 +90,9 @@ const commands = {
     await page.until(`!!${strip}`, 30_000);
     const box = await page.evaluate(`(({ x, y, width, height }) => ({ x, y, width, height }))(${strip}.getBoundingClientRect())`);
     const y = box.y + box.height / 2;
-    await page.mouse('mouseMoved', box.x + box.width / 2, y);
-    for (let i = 0; i < 30; i++) await page.mouse('mouseWheel', box.x + box.width / 2, y, { deltaX: 0, deltaY: -120 }); // to the shortest range
+    const end = box.x + box.width - 2; // it zooms about the pointer
+    await page.mouse('mouseMoved', end, y);
+    for (let i = 0; i < 30; i++) await page.mouse('mouseWheel', end, y, { deltaX: 0, deltaY: -120 }); // to the shortest range
     await sleep(3000);
     const took = [];
     for (const place of places) {
@@ -109,7 +110,9 @@ const commands = {
       const left = { button: 'left', buttons: 1, clickCount: 1 };
       await page.mouse('mousePressed', x, y, left);
       await page.mouse('mouseReleased', x, y, left);
-      took.push(await Promise.race([painted, sleep(20_000).then(() => NaN)]));
+      const ms = await Promise.race([painted, sleep(20_000)]);
+      if (ms === undefined) throw new Error(`the board does not show the moment: ${await page.evaluate(`document.querySelector('.notice')?.innerText ?? ''`)}`);
+      took.push(ms);
       await sleep(500);
     }
     return { took, past: await page.evaluate(`!!document.querySelector('.stage.past')`) };
