@@ -33,7 +33,7 @@ type Attribute struct {
 	// the same way in all attributes of that name.
 	Field      string
 	FieldValue func(*scan.Object) string
-	// Values are the values it may have. For a label, none means any.
+	// Values are the values it may have; none means any.
 	Values []string
 }
 
@@ -46,9 +46,7 @@ type attributeName struct {
 type attributeKind uint8
 
 const (
-	noAttribute attributeKind = iota
-	label
-	labelWithAnyValue // in slots of the interestIndex only
+	label attributeKind = iota
 	field
 )
 

@@ -17,9 +17,9 @@ const maxPending = 64
 
 // An interestIndex finds the watchers that an event concerns, so that the cost
 // of an event depends on those and not on how many watchers there are. A watcher
-// is entered in one slot for each value of its interest's attribute. An event is
-// dispatched to the slots of what its object has, and had before the change:
-// about twenty.
+// is entered by its namespace, then by the name of its attribute, then by each
+// of its values. An event is dispatched by what its object has, and had before
+// the change.
 type interestIndex struct {
 	// dispatched is the position up to which all events have been dispatched.
 	dispatched atomic.Pointer[position]
@@ -28,11 +28,10 @@ type interestIndex struct {
 
 	// mu guards the fields below. Readers take it only to add or remove a
 	// watcher, and when a watcher lags by more than maxPending.
-	mu     sync.Mutex
-	slots  map[slot]watchers
-	labels int                      // watchers with a label as their attribute
-	fields map[string]*indexedField // by name
-	woken  []*watcher               // reused by dispatch
+	mu         sync.Mutex
+	namespaces map[string]*namespaceWatchers // "" for watchers of all namespaces
+	fields     int                           // watchers with a field as their attribute
+	woken      []*watcher                    // reused by dispatch
 }
 
 // A position is a point of the log, after the events up to rv.
@@ -40,39 +39,24 @@ type position struct{ seq, rv, epoch uint64 }
 
 type watchers map[*watcher]struct{}
 
-// A slot holds the watchers with an equal namespace and attribute.
-type slot struct {
-	attribute attributeName // the zero value for watchers without an attribute
-	value     string
-	namespace string // "" for watchers of all namespaces
+// namespaceWatchers are the watchers with an equal namespace.
+type namespaceWatchers struct {
+	all    watchers                      // without an attribute
+	labels map[string]*attributeWatchers // by key
+	fields map[string]*attributeWatchers // by name
 }
 
-// An indexedField is a field that watchers have as their attribute.
-type indexedField struct {
-	value    func(*scan.Object) string
-	watchers int
+// attributeWatchers are watchers with an equal namespace and label or field.
+type attributeWatchers struct {
+	fieldValue func(*scan.Object) string // nil for a label
+	any        watchers
+	values     map[string]watchers
 }
 
 func (x *interestIndex) init() {
 	x.maxPending = maxPending
-	x.slots, x.fields = map[slot]watchers{}, map[string]*indexedField{}
+	x.namespaces = map[string]*namespaceWatchers{}
 	x.dispatched.Store(&position{})
-}
-
-// slots returns the slots of a watcher with the interest.
-func (in *Interest) slots() []slot {
-	a := in.Attribute
-	switch {
-	case a == nil:
-		return []slot{{namespace: in.Namespace}}
-	case a.Label != "" && len(a.Values) == 0:
-		return []slot{{namespace: in.Namespace, attribute: attributeName{labelWithAnyValue, a.Label}}}
-	}
-	var all []slot
-	for _, value := range a.Values {
-		all = append(all, slot{namespace: in.Namespace, attribute: a.name(), value: value})
-	}
-	return all
 }
 
 // add enters a watcher. Later events are dispatched to it; it reads those
@@ -80,44 +64,76 @@ func (in *Interest) slots() []slot {
 func (x *interestIndex) add(w *watcher) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	for _, s := range w.in.slots() {
-		if x.slots[s] == nil {
-			x.slots[s] = watchers{}
-		}
-		x.slots[s][w] = struct{}{}
+	n := x.namespaces[w.in.Namespace]
+	if n == nil {
+		n = &namespaceWatchers{watchers{}, map[string]*attributeWatchers{}, map[string]*attributeWatchers{}}
+		x.namespaces[w.in.Namespace] = n
 	}
-	x.count(w.in.Attribute, 1)
+	if a := w.in.Attribute; a == nil {
+		n.all[w] = struct{}{}
+	} else {
+		attributes, name := n.attributes(a)
+		if attributes[name] == nil {
+			attributes[name] = &attributeWatchers{a.FieldValue, watchers{}, map[string]watchers{}}
+		}
+		attributes[name].add(w, a.Values)
+		if a.Label == "" {
+			x.fields++
+		}
+	}
 	w.logEnd = x.dispatched.Load().seq
 }
 
 func (x *interestIndex) remove(w *watcher) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	for _, s := range w.in.slots() {
-		if delete(x.slots[s], w); len(x.slots[s]) == 0 {
-			delete(x.slots, s)
+	n := x.namespaces[w.in.Namespace]
+	if a := w.in.Attribute; a == nil {
+		delete(n.all, w)
+	} else {
+		attributes, name := n.attributes(a)
+		if attributes[name].remove(w, a.Values); attributes[name].empty() {
+			delete(attributes, name)
+		}
+		if a.Label == "" {
+			x.fields--
 		}
 	}
-	x.count(w.in.Attribute, -1)
+	if len(n.all)+len(n.labels)+len(n.fields) == 0 {
+		delete(x.namespaces, w.in.Namespace)
+	}
 }
 
-// count adds n to the number of watchers with an attribute.
-func (x *interestIndex) count(a *Attribute, n int) {
-	switch {
-	case a == nil:
-	case a.Label != "":
-		x.labels += n
-	default:
-		f := x.fields[a.Field]
-		if f == nil {
-			f = &indexedField{value: a.FieldValue}
-			x.fields[a.Field] = f
+// attributes returns the map that an attribute is entered in, and its key there.
+func (n *namespaceWatchers) attributes(a *Attribute) (attributes map[string]*attributeWatchers, name string) {
+	if a.Label != "" {
+		return n.labels, a.Label
+	}
+	return n.fields, a.Field
+}
+
+func (a *attributeWatchers) add(w *watcher, values []string) {
+	if len(values) == 0 {
+		a.any[w] = struct{}{}
+	}
+	for _, value := range values {
+		if a.values[value] == nil {
+			a.values[value] = watchers{}
 		}
-		if f.watchers += n; f.watchers == 0 {
-			delete(x.fields, a.Field)
+		a.values[value][w] = struct{}{}
+	}
+}
+
+func (a *attributeWatchers) remove(w *watcher, values []string) {
+	delete(a.any, w)
+	for _, value := range values {
+		if delete(a.values[value], w); len(a.values[value]) == 0 {
+			delete(a.values, value)
 		}
 	}
 }
+
+func (a *attributeWatchers) empty() bool { return len(a.any)+len(a.values) == 0 }
 
 // catchUp ends the lagging of a watcher: it reads the log up to where events are
 // dispatched to it again.
@@ -137,7 +153,7 @@ func (x *interestIndex) dispatch(v *View, wakeAll bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	to := &position{v.end(), v.RV, v.epoch}
-	if len(x.slots) > 0 {
+	if len(x.namespaces) > 0 {
 		from := x.dispatched.Load().seq
 		if from < v.first { // the window holds less than the new events
 			x.each((*watcher).setLagging)
@@ -158,23 +174,34 @@ func (x *interestIndex) dispatch(v *View, wakeAll bool) {
 	x.woken = x.woken[:0]
 }
 
-// each calls f for every watcher, once for each of its slots.
+// each calls f for every watcher, once for each value of its attribute.
 func (x *interestIndex) each(f func(*watcher)) {
-	for _, ws := range x.slots {
+	call := func(ws watchers) {
 		for w := range ws {
 			f(w)
+		}
+	}
+	for _, n := range x.namespaces {
+		call(n.all)
+		for _, attributes := range []map[string]*attributeWatchers{n.labels, n.fields} {
+			for _, a := range attributes {
+				call(a.any)
+				for _, ws := range a.values {
+					call(ws)
+				}
+			}
 		}
 	}
 }
 
 func (x *interestIndex) dispatchEvent(seq uint64, e *Event) {
 	x.dispatchBy(e.Object, seq, e)
-	if e.Prev != nil && (len(x.fields) > 0 || !slices.Equal(e.Prev.Labels, e.Object.Labels)) {
+	if e.Prev != nil && (x.fields > 0 || !slices.Equal(e.Prev.Labels, e.Object.Labels)) {
 		x.dispatchBy(e.Prev, seq, e)
 	}
 }
 
-// dispatchBy dispatches an event to the slots of an object.
+// dispatchBy dispatches an event by what an object has.
 func (x *interestIndex) dispatchBy(o *scan.Object, seq uint64, e *Event) {
 	x.dispatchIn("", o, seq, e)
 	if namespace := o.Key.Namespace(); namespace != "" {
@@ -183,22 +210,29 @@ func (x *interestIndex) dispatchBy(o *scan.Object, seq uint64, e *Event) {
 }
 
 func (x *interestIndex) dispatchIn(namespace string, o *scan.Object, seq uint64, e *Event) {
-	x.dispatchTo(slot{namespace: namespace}, seq, e)
-	if x.labels > 0 {
+	n := x.namespaces[namespace]
+	if n == nil {
+		return
+	}
+	x.dispatchTo(n.all, seq, e)
+	if len(n.labels) > 0 {
 		for _, l := range o.Labels {
-			x.dispatchTo(slot{attributeName{labelWithAnyValue, l.Key}, "", namespace}, seq, e)
-			x.dispatchTo(slot{attributeName{label, l.Key}, l.Value, namespace}, seq, e)
+			if a := n.labels[l.Key]; a != nil {
+				x.dispatchTo(a.any, seq, e)
+				x.dispatchTo(a.values[l.Value], seq, e)
+			}
 		}
 	}
-	for name, f := range x.fields {
-		x.dispatchTo(slot{attributeName{field, name}, f.value(o), namespace}, seq, e)
+	for _, a := range n.fields {
+		x.dispatchTo(a.any, seq, e)
+		x.dispatchTo(a.values[a.fieldValue(o)], seq, e)
 	}
 }
 
-// dispatchTo dispatches an event to the watchers of a slot that it concerns. A
-// watcher may get it from two slots.
-func (x *interestIndex) dispatchTo(s slot, seq uint64, e *Event) {
-	for w := range x.slots[s] {
+// dispatchTo dispatches an event to those of some watchers that it concerns. A
+// watcher may get it twice.
+func (x *interestIndex) dispatchTo(ws watchers, seq uint64, e *Event) {
+	for w := range ws {
 		if w.in.concerns(e) {
 			w.add(seq, x.maxPending)
 			x.woken = append(x.woken, w)

@@ -344,8 +344,8 @@ func runModel(t *testing.T, seed uint64, steps int) {
 	for _, f := range followers {
 		f.cursor.Close()
 	}
-	if x := &tl.interests; len(x.slots) > 0 || len(x.fields) > 0 || x.labels != 0 {
-		t.Errorf("the index is not empty: %+v, fields %v, labels %d", x.slots, x.fields, x.labels)
+	if x := &tl.interests; len(x.namespaces) > 0 || x.fields != 0 {
+		t.Errorf("the index is not empty: %+v, %d fields", x.namespaces, x.fields)
 	}
 }
 
