@@ -39,10 +39,10 @@ func rows(s sizes) []report.Row {
 	alone := func(title, unit string, scale float64, direct, gateway string, limit float64, says string) {
 		all = append(all, report.Row{Title: title, Unit: unit, Scale: scale, Direct: direct, Gateway: gateway, Target: limit, Absolute: true, Says: says})
 	}
-	// bare adds a row that compares the CPU of a delivery with that of a process that only
-	// writes the same bytes. limit is the largest ratio; 0 is none.
-	bare := func(proto string, limit float64) {
-		key := func(via string) string { return "Delivery/via=" + via + "/proto=" + proto + " cpu-ns/delivery" }
+	// bare adds a row that compares a figure with that of a process that only writes the
+	// same bytes. limit is the largest ratio; 0 is none.
+	bare := func(name, proto, unit string, limit float64) {
+		key := func(via string) string { return name + "/via=" + via + "/proto=" + proto + " " + unit }
 		row := report.Row{Title: "the same, beside a process that only writes", Unit: "µs", Scale: micro,
 			Direct: key("baseline"), Beside: "only writes", Gateway: key("gateway"), Target: limit}
 		if limit > 0 {
@@ -52,10 +52,11 @@ func rows(s sizes) []report.Row {
 	}
 	watches := fmt.Sprintf("%d watches", s.watches)
 	against("CPU per delivery, "+watches+", TLS HTTP/2", "µs", micro, "Delivery", overTLS, " cpu-ns/delivery", 5)
-	bare("http2", 0)
+	bare("Delivery", "http2", "cpu-ns/delivery", 0)
 	against("CPU per delivery, "+watches+", plain HTTP/1.1", "µs", micro, "Delivery", overPlain, " cpu-ns/delivery", 0)
-	bare("http1", 1.25)
+	bare("Delivery", "http1", "cpu-ns/delivery", 1.25)
 	against(fmt.Sprintf("CPU per update, %d selective watches", s.selectors), "µs", micro, "Selective", overTLS, " cpu-ns/update", 150)
+	bare("Selective", "http2", "cpu-ns/update", 0)
 	against("memory per idle watch, TLS HTTP/2 (live heap and stacks)", "KB", kilo, "IdleWatch", overTLS, " live-B/watch", 8)
 	against("memory per idle watch, plain HTTP/1.1 (live heap and stacks)", "KB", kilo, "IdleWatch", overPlain, " live-B/watch", 3)
 	against("memory per idle watch, TLS HTTP/2 (RSS)", "KB", kilo, "IdleWatch", overTLS, " rss-B/watch", 3)

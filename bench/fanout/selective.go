@@ -5,13 +5,15 @@ package main
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/watchkeeper/watchkeeper/bench/lib/report"
 	"github.com/watchkeeper/watchkeeper/bench/lib/streams"
 )
 
 // selective measures the CPU per update with many watches whose label selectors differ,
-// one of which matches each update, less the CPU of the same updates without watches.
+// one of which matches each update, less the CPU of the same updates without watches. The
+// baseline has one watch, which gets each update.
 func selective(r *harness) error {
 	s := r.sizes
 	t, err := r.three(configMaps)
@@ -23,12 +25,20 @@ func selective(r *harness) error {
 	for i := range paths {
 		paths[i] = fmt.Sprintf("%s%s&labelSelector=id%%3Dn%d", configMaps, fromNow, i)
 	}
+	bare, err := r.bare(t.direct)
+	if err != nil {
+		return err
+	}
+	defer bare.stop()
 	rates := []float64{s.atDirect, s.atGateway}
 	for round := range *rounds {
 		for i, e := range []*endpoint{t.direct, t.secure} {
 			if err := r.selectAt(round, e, paths, rates[i]); err != nil {
 				return fmt.Errorf("%s: %w", e.via(), err)
 			}
+		}
+		if err := r.selectBare(round, bare, s.atGateway); err != nil {
+			return fmt.Errorf("baseline: %w", err)
 		}
 	}
 	return nil
@@ -52,8 +62,28 @@ func (r *harness) selectAt(round int, e *endpoint, paths []string, rate float64)
 	if err != nil {
 		return err
 	}
-	r.report.Add(fmt.Sprintf("Selective/%s", e.via()), updates,
-		report.Value{Of: perOp(used[0]-none[0], updates), Unit: "cpu-ns/update"},
-		report.Value{Of: perOp(used[0], updates), Unit: "all-cpu-ns/update"})
+	r.addSelective(e, updates, used[0], none[0])
 	return nil
+}
+
+// selectBare measures the baseline, over HTTP/2, without its watch and with it.
+func (r *harness) selectBare(round int, bare *bareWrites, rate float64) error {
+	e, updates := bare.endpoints[0], int(rate*r.sizes.selecting.Seconds())
+	r.Say("round %d: one watch, %s", round+1, e.via())
+	none, err := bare.watched(e, 0, updates, rate)
+	if err != nil {
+		return err
+	}
+	used, err := bare.watched(e, 1, updates, rate)
+	if err != nil {
+		return err
+	}
+	r.addSelective(e, updates, used, none)
+	return nil
+}
+
+func (r *harness) addSelective(e *endpoint, updates int, used, none time.Duration) {
+	r.report.Add(fmt.Sprintf("Selective/%s", e.via()), updates,
+		report.Value{Of: perOp(used-none, updates), Unit: "cpu-ns/update"},
+		report.Value{Of: perOp(used, updates), Unit: "all-cpu-ns/update"})
 }
