@@ -89,26 +89,28 @@ type server struct {
 }
 
 // events writes n events to every watch, each connection's in one of as many goroutines
-// as there are processors. A connection that fails is of a client that has gone, which
-// ends its watches.
+// as there are processors, the caller's among them. A connection that fails is of a client
+// that has gone, which ends its watches.
 func (s *server) events(n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var next atomic.Int64
-	var writers sync.WaitGroup
-	for range min(runtime.GOMAXPROCS(0), len(s.sinks)) {
-		writers.Go(func() {
-			for i := next.Add(1) - 1; i < int64(len(s.sinks)); i = next.Add(1) - 1 {
-				for range n {
-					if s.sinks[i].event() != nil {
-						s.sinks[i].Close()
-						s.sinks[i] = nil
-						break
-					}
+	write := func() {
+		for i := next.Add(1) - 1; i < int64(len(s.sinks)); i = next.Add(1) - 1 {
+			for range n {
+				if s.sinks[i].event() != nil {
+					s.sinks[i].Close()
+					s.sinks[i] = nil
+					break
 				}
 			}
-		})
+		}
 	}
+	var writers sync.WaitGroup
+	for range min(runtime.GOMAXPROCS(0), len(s.sinks)) - 1 {
+		writers.Go(write)
+	}
+	write() // the only one with a single connection, which is not worth waking a thread for
 	writers.Wait()
 	s.sinks = slices.DeleteFunc(s.sinks, func(c sink) bool { return c == nil })
 }
