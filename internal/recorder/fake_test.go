@@ -46,6 +46,8 @@ type fakeAPI struct {
 	hidden  bool   // discovery is 503
 	gadgets int    // the generation of the definition of gadgets, 0 if there is none
 	served  bool   // discovery has gadgets
+	// identify is called before each answer for kube-system, if it is set.
+	identify func()
 
 	lists, open, maxOpen int // lists of more than one item; watches
 }
@@ -108,7 +110,7 @@ func (f *fakeAPI) forget() { f.api.Compact(f.api.RV()) }
 
 func (f *fakeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	f.mu.Lock()
-	api, uid, refuse, down, hidden, gadgets, served := f.api, f.uid, f.refuse, f.down, f.hidden, f.gadgets, f.served
+	api, uid, refuse, down, hidden, gadgets, served, identify := f.api, f.uid, f.refuse, f.down, f.hidden, f.gadgets, f.served, f.identify
 	f.mu.Unlock()
 	fail := func(code int) { fakeapi.WriteStatus(w, code, metav1.StatusReason(http.StatusText(code)), "no") }
 	q := r.URL.Query()
@@ -120,6 +122,9 @@ func (f *fakeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case path == "/api/v1/namespaces/kube-system" && uid == "":
 		fail(http.StatusForbidden)
 	case path == "/api/v1/namespaces/kube-system":
+		if identify != nil {
+			identify()
+		}
 		fmt.Fprintf(w, `{"kind":"Namespace","apiVersion":"v1","metadata":{"name":"kube-system","uid":%q}}`, uid)
 	case path == "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/gadgets" && gadgets == 0:
 		fail(http.StatusNotFound)

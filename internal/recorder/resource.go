@@ -217,9 +217,15 @@ func (r *resourceRecorder) silent(outage bool) {
 	r.w.silence.begin(since, now, outage)
 }
 
-// heard is called when a watch is opened, or an outage is over.
+// heard is called when a list is complete, a watch is opened, or an outage is over.
 func (r *resourceRecorder) heard(outage bool) {
-	if r.w.silence.end(r.s.r.opts.Now(), r.w.delay.events, outage) {
+	reach := uint64(0)
+	if _, t := r.c.current(); t != nil {
+		if v := t.View(); v != nil {
+			reach = v.RV
+		}
+	}
+	if r.w.silence.end(r.s.r.opts.Now(), reach, r.w.delay.events, outage) {
 		r.w.awake()
 	}
 }

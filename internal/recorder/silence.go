@@ -32,8 +32,10 @@ type silent struct {
 	start bool      // it began before the writer; then it is recorded, however short
 	// unwatched is set until a watch is opened, outage until the API server answers again.
 	unwatched, outage bool
-	// watched is when that was, zero before; settled is when what is sent at once is complete.
+	// watched is when that was, zero before; settled is when what is sent at once is complete,
+	// and reach the RV that the cache had then: the record may be behind it.
 	watched, settled time.Time
+	reach            uint64
 }
 
 // begin begins a silence at the last observation, unless there is one: the watch has ended,
@@ -69,9 +71,9 @@ func (s *silence) begun(since, now time.Time) {
 	s.silent = silent{since: since, found: now, start: true, unwatched: true}
 }
 
-// end is called when a watch is opened, or an outage is over. It reports whether that ends a
-// silence.
-func (s *silence) end(now time.Time, settle time.Duration, outage bool) bool {
+// end is called when a list is complete, a watch is opened, or an outage is over; reach is the
+// RV of the cache. It reports whether that ends a silence.
+func (s *silence) end(now time.Time, reach uint64, settle time.Duration, outage bool) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.outage = false; !outage {
@@ -84,7 +86,7 @@ func (s *silence) end(now time.Time, settle time.Duration, outage bool) bool {
 		s.silent = silent{}
 		return false
 	}
-	s.watched, s.settled = now, time.Now().Add(settle)
+	s.watched, s.settled, s.reach = now, time.Now().Add(settle), reach
 	return true
 }
 
@@ -95,11 +97,11 @@ func (s *silence) clear() {
 	s.silent = silent{}
 }
 
-// settle ends a silence that is over, unless it has begun again.
-func (s *silence) settle() {
+// settle ends a silence that is over with a head, unless it has begun again.
+func (s *silence) settle(head uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.over() {
+	if s.over(head) {
 		s.silent = silent{}
 	}
 }
@@ -118,8 +120,11 @@ func (s silent) settling() time.Duration {
 	return time.Until(s.settled)
 }
 
-// over reports whether the events of the silence are complete.
-func (s silent) over() bool { return !s.watched.IsZero() && s.settling() <= 0 }
+// over reports whether the events of the silence are complete up to a head. If a list has
+// ended it, they are only known when the record has reached that: it then has a gap instead.
+func (s silent) over(head uint64) bool {
+	return !s.watched.IsZero() && s.settling() <= 0 && head >= s.reach
+}
 
 // split divides events into those observed before the silence and those of it.
 func (s silent) split(events []history.Event) (before, late []history.Event) {

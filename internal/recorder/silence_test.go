@@ -6,12 +6,15 @@ package recorder
 import (
 	"errors"
 	"net/http"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/watchkeeper/watchkeeper/informer/reflector"
 	"github.com/watchkeeper/watchkeeper/internal/history"
+	"github.com/watchkeeper/watchkeeper/internal/timeline"
 )
 
 // checkLate checks the only gap of a stream, which may be in parts: a late one at an RV,
@@ -232,6 +235,46 @@ func TestObserved(t *testing.T) {
 	if gap := checkLate(t, st, before.RV, before.RV); gap.Since.Before(head.At) {
 		t.Errorf("the gap begins at %v, the head was at %v", gap.Since, head.At)
 	}
+}
+
+// TestListEndsSilence: if a list ends a silence, the record has one gap, also when it follows
+// the list long after. No late gap says that all events had come.
+func TestListEndsSilence(t *testing.T) {
+	api := newFakeAPI(t)
+	r := api.recorder(t, vfs.NewMem())
+	r.minSilence = time.Millisecond
+	g := api.run(t, r)
+	g.recorded(api.write("a", "1")) // 102
+	reading := g.read(timeline.Options{})
+	st := g.recorded(102)
+	g.watched()
+	head, before, record := st.Head(), len(st.Gaps()), reading.h.record
+	record.Continuity(reflector.Doubtful)
+	time.Sleep(20 * time.Millisecond) // longer than minSilence
+	identified, wanted := make(chan struct{}), make(chan struct{})
+	api.change(func() {
+		api.identify = sync.OnceFunc(func() {
+			close(wanted)
+			<-identified
+		})
+	})
+	reading.tl.Replace(list(120, pod("a", 110, "2")))
+	<-wanted // the follower asks whether it is the same cluster
+	record.Continuity(reflector.Watched)
+	time.Sleep(50 * time.Millisecond) // longer than delay.events
+	if err := record.w.flush(); err != nil {
+		t.Fatal(err)
+	}
+	close(identified)
+	if err := r.Sync(t.Context(), pods); err != nil {
+		t.Fatal(err)
+	}
+	gaps := st.Gaps()[before:]
+	if len(gaps) != 1 || gaps[0].From != 102 || gaps[0].To != 120 || gaps[0].Since.Before(head.At) || !gaps[0].Since.Before(gaps[0].Until) {
+		t.Errorf("gaps %v; the head was %v", gaps, head)
+	}
+	g.watched()
+	reading.end()
 }
 
 // touch makes the API server answer a request.

@@ -252,7 +252,7 @@ func (w *writer) end(now time.Time) error {
 func (w *writer) write() error {
 	w.pulse()
 	s := w.silence.get()
-	if w.head.RV == 0 || len(w.pending) == 0 && w.head.RV == w.stream.Head().RV && !s.over() {
+	if w.head.RV == 0 || len(w.pending) == 0 && w.head.RV == w.stream.Head().RV && !s.over(w.head.RV) {
 		return nil
 	}
 	if err := w.append(s); err != nil {
@@ -269,7 +269,7 @@ func (w *writer) write() error {
 func (w *writer) append(s silent) error {
 	before, late := s.split(w.pending)
 	until := s.until(late, w.head.At)
-	ends := len(late) > 0 || s.over() || w.head.At.After(s.found)
+	ends := len(late) > 0 || s.over(w.head.RV) || w.head.At.After(s.found)
 	if s.since.IsZero() || !s.start && until.Sub(s.since) < w.silence.least || !ends {
 		if err := w.stream.Append(w.pending, w.head.RV, w.head.At); err != nil {
 			return err
@@ -286,8 +286,8 @@ func (w *writer) append(s silent) error {
 		w.log.Debug("the events of a time came at its end", "since", s.since, "until", until, "events", len(late))
 		w.head.At = until
 	}
-	if s.over() {
-		w.silence.settle()
+	if s.over(w.head.RV) {
+		w.silence.settle(w.head.RV)
 	}
 	return nil
 }
