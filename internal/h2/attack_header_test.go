@@ -156,6 +156,109 @@ func TestHeaderBombs(t *testing.T) {
 	}
 }
 
+// largest lets a server accept headers as large as the default, on many streams.
+func largest(hs *http.Server) {
+	hs.MaxHeaderBytes = http.DefaultMaxHeaderBytes
+	hs.HTTP2.MaxConcurrentStreams = 1000
+}
+
+// crumbs returns a request with a cookie in n parts, which are one byte each after the first.
+func crumbs(n int, value string) []string {
+	pairs := h2test.Request("GET", "/")
+	for range n {
+		pairs = append(pairs, "cookie", value)
+	}
+	return pairs
+}
+
+// TestCookieCrumbs sends a cookie in many parts. Joining them costs what they are long.
+func TestCookieCrumbs(t *testing.T) {
+	bubble(t, "one connection", func(t *testing.T) {
+		const n = 14_000
+		value := strings.Repeat("a", 34)
+		s := start(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if all := r.Header["Cookie"]; len(all) != 1 || all[0] != strings.Repeat(value+"; ", n-1)+value {
+				t.Errorf("%d cookies", len(all))
+			}
+		}), largest)
+		c := h2test.New(t, s.Connect(t))
+		pairs := crumbs(n, value)
+		size := allocated(func() {
+			id, err := c.Open(true, pairs...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if a := c.Answer(id); a.Status != "200" {
+				t.Errorf("%v", a)
+			}
+		})
+		if limit := uint64(64 << 20); size > limit {
+			t.Errorf("%d bytes were allocated, which exceeds %d", size, limit)
+		}
+	})
+}
+
+// TestHeldHeaders sends requests with large headers, and takes no answer, so that their
+// handlers wait. Those beyond a limit are refused; when the others have ended, a request
+// is served.
+func TestHeldHeaders(t *testing.T) {
+	bubble(t, "one connection", func(t *testing.T) {
+		const requests, most = 100, 25
+		s := start(t, http.HandlerFunc(hello), largest)
+		c := h2test.New(t, s.Connect(t), h2test.With(http2.Setting{ID: initialWindow, Val: 0}))
+		pairs := crumbs(240, strings.Repeat("a", 4000))
+		before := heap()
+		for range requests {
+			if _, err := c.Open(true, pairs...); err != nil {
+				t.Fatal(err)
+			}
+		}
+		c.Wait("the answers", func(s *h2test.State) bool { return s.Resets+s.Headers == requests })
+		c.Look(func(s *h2test.State) {
+			if s.Headers > most || s.Resets < requests-most {
+				t.Errorf("%d requests were served and %d refused", s.Headers, s.Resets)
+			}
+		})
+		if grown := heap() - before; grown > most<<20+16<<20 {
+			t.Errorf("the heap has grown by %d bytes", grown)
+		}
+		if err := c.Settings(http2.Setting{ID: initialWindow, Val: 1 << 16}); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if a := c.Exchange("/after"); string(a.Body) != "hello" {
+			t.Errorf("afterwards: %v", a)
+		}
+	})
+}
+
+// TestTooLargeWithBody sends a header that is too large, and a body directly after it. It is
+// answered as one without a body.
+func TestTooLargeWithBody(t *testing.T) {
+	for name, fields := range map[string][]string{"with Content-Length": {"content-length", "4"}, "without": nil} {
+		bubble(t, name, func(t *testing.T) {
+			s := start(t, http.HandlerFunc(hello))
+			c := h2test.New(t, s.Connect(t))
+			for range 20 {
+				fields = append(fields, "x-long", strings.Repeat("b", 3000))
+			}
+			const id = 1
+			block := c.Encode(h2test.Request("POST", "/", fields...)...)
+			c.Track(id)
+			err := c.Frames(func(f *http2.Framer) {
+				_ = f.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: block, EndHeaders: true})
+				_ = f.WriteData(id, true, []byte("body"))
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if a := c.Answer(id); a.Status != "431" || a.Reset && a.Code != http2.ErrCodeNo {
+				t.Errorf("%v", a)
+			}
+		})
+	}
+}
+
 // TestLargeHeaders sends headers just below the limit, in many frames. They are served.
 func TestLargeHeaders(t *testing.T) {
 	bubble(t, "one connection", func(t *testing.T) {

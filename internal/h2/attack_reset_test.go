@@ -7,11 +7,14 @@ import (
 	"bytes"
 	"fmt"
 	"net/http"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"golang.org/x/net/http2"
 
+	"github.com/watchkeeper/watchkeeper/internal/h2"
 	"github.com/watchkeeper/watchkeeper/internal/h2/h2test"
 )
 
@@ -203,4 +206,65 @@ func TestBursts(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A slowFeed has nothing to send, and takes a moment to end.
+type slowFeed struct{ ended *atomic.Int32 }
+
+func (slowFeed) Next() ([]string, h2.Next) { return nil, h2.Wait }
+func (slowFeed) Sent()                     {}
+func (slowFeed) Run()                      { panic("the feed never leaves") }
+func (f slowFeed) Done() {
+	time.Sleep(time.Microsecond)
+	f.ended.Add(1)
+}
+
+// TestCancelMany cancels most of what a connection has open at once, as a proxy does whose
+// clients have gone: watches, and requests that are not answered. The connection goes on.
+func TestCancelMany(t *testing.T) {
+	const all, cancelled = 3000, 2600
+	for name, path := range map[string]string{"watches": "/watch", "requests": "/wait"} {
+		bubble(t, name, func(t *testing.T) {
+			if standard && path == "/watch" {
+				t.Skip("net/http has no feeds")
+			}
+			var ended atomic.Int32
+			s := start(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				switch r.URL.Path {
+				case "/watch":
+					h2.TakeOver(w).Pull(slowFeed{&ended})
+				case "/wait":
+					<-r.Context().Done()
+					ended.Add(1)
+				default:
+					hello(w, r)
+				}
+			}), streams(all+1))
+			c := h2test.New(t, s.Connect(t))
+			var ids []uint32
+			for range all {
+				id, err := c.Get(path)
+				if err != nil {
+					t.Fatal(err)
+				}
+				ids = append(ids, id)
+			}
+			synctest.Wait()
+			err := c.Frames(func(f *http2.Framer) {
+				for _, id := range ids[:cancelled] {
+					_ = f.WriteRSTStream(id, http2.ErrCodeCancel)
+				}
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Minute)
+			if a := c.Exchange("/hello"); string(a.Body) != "hello" {
+				t.Errorf("afterwards: %v", a)
+			}
+			if n := ended.Load(); n != cancelled {
+				t.Errorf("%d have ended, %d were cancelled", n, cancelled)
+			}
+		})
+	}
 }

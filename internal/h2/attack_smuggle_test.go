@@ -118,6 +118,7 @@ var wellFormed = map[string]struct {
 	"repeated field":   {request("x", "1", "x", "2"), seen{Host: "watchkeeper.test", Path: "/", Fields: http.Header{"X": {"1", "2"}}}},
 	"only a host":      {[]string{":method", "GET", ":scheme", "http", ":path", "/", "host", "a:1"}, seen{Host: "a:1", Path: "/"}},
 	"the same host":    {request("host", "watchkeeper.test"), seen{Host: "watchkeeper.test", Path: "/"}},
+	"its other form":   {request("host", "Watchkeeper.test:80"), seen{Host: "watchkeeper.test", Path: "/"}},
 	"empty value":      {request("x", ""), seen{Host: "watchkeeper.test", Path: "/", Fields: http.Header{"X": {""}}}},
 	"tab and obs-text": {request("x", "a\tb\xff"), seen{Host: "watchkeeper.test", Path: "/", Fields: http.Header{"X": {"a\tb\xff"}}}},
 	"query":            {h2test.Request("GET", "/a%2fb?c=d&e"), seen{Host: "watchkeeper.test", Path: "/a%2fb?c=d&e"}},

@@ -80,6 +80,8 @@ type conn struct {
 	encoder     *hpack.Encoder
 	encoded     bytes.Buffer
 	feeds       int
+	ended       int // of them, those of streams that have ended
+	held        int // bytes of the headers of running handlers
 	drained     int
 	failed      bool // GOAWAY with an error was queued
 	halfClosed  bool // nothing more is written
@@ -88,22 +90,27 @@ type conn struct {
 	idle        *time.Timer
 }
 
-// serve serves a connection until it ends.
-func (c *conn) serve() {
+// init prepares a connection. It may be drained afterwards.
+func (c *conn) init() {
 	c.writerDone = make(chan struct{})
 	c.streams = map[uint32]*Stream{}
-	c.noise, c.resets = newBudget(idleFrames, idleFramesPerSecond), newBudget(resets, resetsPerSecond)
+	c.noise = newBudget(idleFrames, idleFramesPerSecond)
+	c.resets = newBudget(max(resets, float64(c.server.maxStreams)), resetsPerSecond)
 	c.initial, c.unread = 65535, connWindow
 	c.window.Store(65535)
 	c.encoder = hpack.NewEncoder(&c.encoded)
 	c.encoder.SetMaxDynamicTableSizeLimit(tableSize)
+	c.headers.init(c.server.maxHeaderBytes)
+	c.greet()
+}
+
+// serve serves a connection until it ends.
+func (c *conn) serve() {
 	in := bufio.NewReaderSize(&c.in, 1<<10)
 	c.in.from = c.net
 	c.framer = http2.NewFramer(nil, in)
 	c.framer.SetReuseFrames()
 	c.framer.SetMaxReadFrameSize(maxFrameSize)
-	c.headers.init(c.server.maxHeaderBytes)
-	c.greet()
 	if c.server.idleTimeout > 0 {
 		c.idle = time.AfterFunc(c.server.idleTimeout, c.drainIfIdle)
 		defer c.idle.Stop()
@@ -158,7 +165,7 @@ func (c *conn) read(in io.Reader) error {
 			err = c.process(frame)
 		}
 		if first {
-			_ = c.net.SetReadDeadline(time.Time{})
+			c.begun()
 		}
 		if err := c.judge(fh, err); err != nil {
 			return err
@@ -166,6 +173,16 @@ func (c *conn) read(in io.Reader) error {
 		if c.isFailed() {
 			return nil
 		}
+	}
+}
+
+// begun ends the time that a client has to begin, unless the connection is already closed for
+// writing, which sets another one.
+func (c *conn) begun() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.halfClosed {
+		_ = c.net.SetReadDeadline(time.Time{})
 	}
 }
 

@@ -59,6 +59,9 @@ func (st *Stream) Pull(f Feed) {
 	if !ended {
 		st.feed, st.out = f, nil
 		c.feeds++
+		if st.closed {
+			c.ended++
+		}
 	}
 	c.mu.Unlock()
 	if ended {

@@ -177,15 +177,10 @@ func (c *conn) processReset(f *http2.RSTStreamFrame) error {
 	if st != nil {
 		c.closeLocked(st, errReset, closedThere)
 	}
-	c.readyMu.Lock()
-	dead := len(c.ready) > len(c.streams)+maxOrphans
-	c.readyMu.Unlock()
 	c.mu.Unlock()
 	switch {
 	case err != nil:
 		return err
-	case dead:
-		return connectionError{http2.ErrCodeEnhanceYourCalm, "streams are reset faster than they are ended"}
 	case early && !c.resets.spend():
 		return connectionError{http2.ErrCodeEnhanceYourCalm, "too many requests are reset"}
 	case st == nil && !c.noise.spend():

@@ -70,6 +70,9 @@ func (h *headerReader) read(framer *http2.Framer, first *http2.HeadersFrame) (*h
 	}
 	b := h.block
 	h.block = headerBlock{}
+	if crumbs := b.header["Cookie"]; len(crumbs) > 1 { // split to compress better (RFC 9113, 8.2.3)
+		b.header["Cookie"] = []string{strings.Join(crumbs, "; ")}
+	}
 	return &b, nil
 }
 
@@ -100,11 +103,6 @@ func (h *headerReader) field(f hpack.HeaderField) {
 	case "te":
 		if f.Value != "trailers" {
 			b.invalid = errors.New(`"te" is not "trailers"`)
-		}
-	case "cookie": // may be split to compress better (RFC 9113, 8.2.3)
-		if all := b.header["Cookie"]; len(all) > 0 {
-			all[0] += "; " + f.Value
-			return
 		}
 	}
 	name := http.CanonicalHeaderKey(f.Name)

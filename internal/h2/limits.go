@@ -37,11 +37,15 @@ const (
 	bytesPerUpdate = 512
 
 	// The same of requests that end before they are answered, because the client resets
-	// them (CVE-2023-44487) or because they are malformed (CVE-2025-8671).
+	// them (CVE-2023-44487) or because they are malformed (CVE-2025-8671). All streams that
+	// a connection may have can be reset at once.
 	resets, resetsPerSecond = 1000, 100
-	// maxOrphans is how many handlers may still run whose stream has been reset, and how
-	// many streams that have ended may wait for the writer to forget them.
+	// maxOrphans is how many handlers may still run whose stream has been reset.
 	maxOrphans = 1000
+	// heldHeaders is how many bytes of headers the running handlers of a connection may
+	// have, in headers of the largest size, besides heldPerStream for each stream that it
+	// may have.
+	heldHeaders, heldPerStream = 16, 2 << 10
 	// maxUnsentHeaders is how many bytes of headers may wait for a client that does not
 	// read, and still sends requests.
 	maxUnsentHeaders = 4 << 20

@@ -34,8 +34,10 @@ func (c *conn) open(id uint32, ended bool, block *headerBlock) error {
 		return nil // it crossed with the GOAWAY
 	}
 	c.maxID = id
-	// A handler counts until it returns, even if its stream was reset (CVE-2023-44487).
-	full := len(c.streams)+c.orphans >= int(c.server.maxStreams) || c.orphans >= maxOrphans
+	// A handler counts until it returns, even if its stream was reset (CVE-2023-44487), and
+	// a feed until it knows that its stream has ended.
+	full := len(c.streams)+c.orphans+c.ended >= int(c.server.maxStreams) || c.orphans >= maxOrphans ||
+		c.held > heldHeaders*c.server.maxHeaderBytes+heldPerStream*int(c.server.maxStreams)
 	unsent := len(c.control) > maxUnsentHeaders
 	c.mu.Unlock()
 	switch {
@@ -52,6 +54,9 @@ func (c *conn) open(id uint32, ended bool, block *headerBlock) error {
 		// The method is not known for sure.
 		r, handler = &http.Request{Method: http.MethodGet, Header: http.Header{}, Body: http.NoBody}, http.HandlerFunc(headerTooLarge)
 		r.URL = &url.URL{Path: "/"}
+		if !ended {
+			r.ContentLength = -1
+		}
 	}
 	ctx, cancel := context.WithCancel(c.base)
 	st.cancelFunc = cancel
@@ -72,12 +77,14 @@ func (c *conn) open(id uint32, ended bool, block *headerBlock) error {
 	st.window.Store(c.initial)
 	c.streams[id] = st
 	st.handled = true
-	go c.handle(res, handler, cancel)
+	size := c.server.maxHeaderBytes - max(block.left, 0)
+	c.held += size
+	go c.handle(res, handler, cancel, size)
 	return nil
 }
 
-// handle runs a handler and ends its response.
-func (c *conn) handle(res *response, handler http.Handler, cancel context.CancelFunc) {
+// handle runs a handler and ends its response. size is that of the request's header.
+func (c *conn) handle(res *response, handler http.Handler, cancel context.CancelFunc, size int) {
 	st := res.st
 	ok := false
 	defer func() {
@@ -96,6 +103,8 @@ func (c *conn) handle(res *response, handler http.Handler, cancel context.Cancel
 		}
 		if !ok {
 			c.resetLocked(st, http2.ErrCodeInternal)
+		} else if st.localEnd { // the client still sends the request
+			c.endLocked(st)
 		}
 		c.mu.Unlock()
 		if ok && !res.taken {
@@ -103,6 +112,7 @@ func (c *conn) handle(res *response, handler http.Handler, cancel context.Cancel
 		}
 		c.mu.Lock()
 		st.in, st.cancelFunc, st.handled = nil, nil, false
+		c.held -= size
 		if st.orphan {
 			c.orphans--
 		}
@@ -131,7 +141,7 @@ func (c *conn) request(b *headerBlock, ended bool) (*http.Request, error) {
 		return nil, errors.New(":scheme is neither http nor https")
 	case !validPath(b.path) && !(b.path == "*" && b.method == http.MethodOptions):
 		return nil, errors.New("no valid :path")
-	case len(hosts) > 1 || len(hosts) == 1 && b.pseudo[":authority"] && hosts[0] != b.authority:
+	case len(hosts) > 1 || len(hosts) == 1 && b.pseudo[":authority"] && !sameHost(hosts[0], b.authority, b.scheme):
 		return nil, errors.New("Host differs from :authority") //nolint:staticcheck // a header's name
 	}
 	host := b.authority
@@ -166,6 +176,15 @@ func (c *conn) request(b *headerBlock, ended bool) (*http.Request, error) {
 	}
 	delete(b.header, "Trailer")
 	return r, nil
+}
+
+// sameHost reports whether two authorities are the same one (RFC 9113, 8.3.1).
+func sameHost(a, b, scheme string) bool {
+	port := ":80"
+	if scheme == "https" {
+		port = ":443"
+	}
+	return strings.EqualFold(strings.TrimSuffix(a, port), strings.TrimSuffix(b, port))
 }
 
 // validPath reports whether a path, with its query, could stand in a request line. What

@@ -5,6 +5,7 @@ package h2
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"net/http"
 	"runtime"
@@ -37,6 +38,8 @@ type response struct {
 	n       int               // bytes in it
 }
 
+var errHandled = errors.New("http2: the handler has returned")
+
 // bufferSize is net/http's. A response that fits is sent with its header at once.
 const bufferSize = 4 << 10
 
@@ -53,7 +56,10 @@ func (w *response) WriteHeader(code int) {
 	case w.code != 0 || w.taken:
 		return
 	case code < 200 && code != http.StatusSwitchingProtocols: // HTTP/2 cannot switch
-		w.st.c.sendHeader(w.st, code, w.header.Clone(), false)
+		h := w.header.Clone()
+		dropConnection(h)
+		delete(h, "Content-Length") // it has no body (RFC 9110, 8.6)
+		w.st.c.sendHeader(w.st, code, h, false)
 		return
 	}
 	w.code, w.fixed, w.length = code, w.header.Clone(), -1
@@ -74,6 +80,8 @@ func (w *response) Write(p []byte) (int, error) {
 	switch {
 	case w.taken:
 		return 0, http.ErrHijacked
+	case w.ended:
+		return 0, errHandled
 	case !hasBody(w.code):
 		return 0, http.ErrBodyNotAllowed
 	case w.length >= 0 && w.written+int64(len(p)) > w.length:
@@ -105,6 +113,7 @@ func hasBody(code int) bool {
 func (w *response) send(p []byte) (int, error) {
 	w.sendHeader(p, false)
 	if w.request.Method == http.MethodHead {
+		w.st.c.wakeWriter()
 		return len(p), nil
 	}
 	return w.st.Write(p)
@@ -166,13 +175,18 @@ func (w *response) sendHeader(first []byte, end bool) {
 		h.Set("Date", time.Now().UTC().Format(http.TimeFormat))
 	}
 	closes := httpguts.HeaderValuesContainsToken(h["Connection"], "close")
-	for _, name := range []string{"Connection", "Proxy-Connection", "Keep-Alive", "Transfer-Encoding", "Upgrade"} {
-		delete(h, name) // HTTP/2 has none of them
-	}
+	dropConnection(h)
 	c := w.st.c
 	c.sendHeader(w.st, w.code, h, end)
 	if closes {
 		c.drain()
+	}
+}
+
+// dropConnection removes the fields that HTTP/2 does not have.
+func dropConnection(h http.Header) {
+	for _, name := range []string{"Connection", "Proxy-Connection", "Keep-Alive", "Transfer-Encoding", "Upgrade"} {
+		delete(h, name)
 	}
 }
 
@@ -185,9 +199,10 @@ func (w *response) finish() {
 	}
 	w.ended = true
 	var rest []byte
-	if w.buf != nil {
-		defer buffers.Put(w.buf)
-		rest = w.buf[:w.n]
+	if buf := w.buf; buf != nil {
+		defer buffers.Put(buf)
+		rest = buf[:w.n]
+		w.buf, w.n = nil, 0
 	}
 	trailer := w.trailer()
 	bodiless := len(rest) == 0 || w.request.Method == http.MethodHead

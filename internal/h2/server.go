@@ -88,15 +88,16 @@ func (s *Server) serve(nc net.Conn, state *tls.ConnectionState, h http.Handler) 
 		}
 	}
 	limitUnsent(below)
+	if state != nil && !secure(state) {
+		c.refuseInsecure()
+		return
+	}
+	c.init()
 	if !s.add(c) {
 		nc.Close()
 		return
 	}
 	defer s.remove(c)
-	if state != nil && !secure(state) {
-		c.refuseInsecure()
-		return
-	}
 	c.serve()
 }
 

@@ -195,6 +195,7 @@ func (c *conn) closeLocked(st *Stream, why error, how ending) {
 		go cancel() // what depends on the context may take locks
 	}
 	if st.feed != nil {
+		c.ended++
 		c.enqueue(st)
 	}
 	if len(c.streams) == 0 {

@@ -29,6 +29,7 @@ type batch struct {
 	later []*Stream // that are served in the next one
 	sent  []*Stream // whose feeds have parts in it
 	done  []Feed    // whose end is in it
+	left  []Feed    // that have left the writer, with parts in it
 }
 
 var batches = sync.Pool{New: func() any { return &batch{buf: make([]byte, 0, maxBatch+maxTurn+maxFrameSize)} }}
@@ -165,6 +166,7 @@ func (c *conn) serveTurn(b *batch, st *Stream) {
 	if closed {
 		st.feed = nil
 		c.feeds--
+		c.ended--
 		c.readyMu.Lock()
 		delete(c.blocked, st)
 		c.readyMu.Unlock()
@@ -240,7 +242,11 @@ func (c *conn) serveFeed(b *batch, st *Stream) {
 		case Leave:
 			feed := st.active
 			c.release(st, func() { st.out = c.newOutgoing() })
-			go feed.Run()
+			if st.sending {
+				b.left = append(b.left, feed)
+			} else {
+				go feed.Run()
+			}
 			return
 		}
 	}
@@ -292,6 +298,9 @@ func (c *conn) release(st *Stream, then func()) {
 	defer c.mu.Unlock()
 	st.active, st.feed, st.rest = nil, nil, ""
 	c.feeds--
+	if st.closed { // meanwhile
+		c.ended--
+	}
 	then()
 }
 
@@ -383,6 +392,12 @@ func (c *conn) flushed(b *batch) {
 		st.sending = false
 	}
 	b.sent = b.sent[:0]
+	for i, feed := range b.left {
+		b.left[i] = nil
+		feed.Sent()
+		go feed.Run()
+	}
+	b.left = b.left[:0]
 	for i, feed := range b.done {
 		b.done[i] = nil
 		feed.Done()

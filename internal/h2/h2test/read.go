@@ -149,6 +149,12 @@ func (c *Conn) headersLocked(f *http2.MetaHeadersFrame) {
 		c.violation("HEADERS on stream %d after its end", s.ID)
 	case strings.HasPrefix(status, "1") && s.Status == "":
 		s.Interim = append(s.Interim, status)
+		for _, field := range f.RegularFields() {
+			switch field.Name {
+			case "connection", "transfer-encoding", "content-length":
+				c.violation("status %s of stream %d has %s", status, s.ID, field.Name)
+			}
+		}
 		if f.StreamEnded() {
 			c.violation("status %s ends stream %d", status, s.ID)
 		}
