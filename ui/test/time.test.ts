@@ -80,6 +80,16 @@ test('a step of an object goes to its previous or next change', async () => {
   assert.deepEqual([...new Set(asked)], ['/api/v1/nodes/a']);
 });
 
+test('a step of an object stops at each of several changes with one time', async () => {
+  const { nextVersion } = await import('../src/time/playback');
+  const items = [['13', 2000], ['12', 1000], ['9', 1000], ['8', 1000], ['7', 900]].map(([rv, m]) => ({ type: 'MODIFIED', time: at(m as number), resourceVersion: rv }) as Change);
+  const history = { versions: async () => ({ items, more: '' }) } as unknown as History;
+  const step = async (rv: string, from: number, way: -1 | 1): Promise<string | undefined> => (await nextVersion(history, '/p', from * 1000, way, new AbortController().signal, rv))?.resourceVersion;
+  assert.deepEqual([await step('13', 2000, -1), await step('12', 1000, -1), await step('9', 1000, -1), await step('8', 1000, -1)], ['12', '9', '8', '7']);
+  assert.deepEqual([await step('7', 900, 1), await step('8', 1000, 1), await step('9', 1000, 1), await step('12', 1000, 1)], ['8', '9', '12', '13']);
+  assert.deepEqual([await step('', 1000, -1), await step('', 1000, 1)], ['7', '13'], 'a moment without a resourceVersion is after all of its time');
+});
+
 test('reading the first page again keeps the pages after it', async () => {
   const { refreshed, versionKey } = await import('../src/time/history');
   const page = (more: string, ...rvs: string[]) => ({ items: rvs.map((resourceVersion) => ({ type: 'MODIFIED', resourceVersion }) as Change), more });

@@ -122,7 +122,8 @@ export async function step(history: History, direction: -1 | 1, selected = false
   const abort = new AbortController().signal;
   const sel = selected ? selection.value : null;
   if (sel) {
-    const change = await nextVersion(history, pathOf(sel), from, direction, abort);
+    const rv = mode.value?.at.match(/^rv:(\d+)$/)?.[1];
+    const change = await nextVersion(history, pathOf(sel), from, direction, abort, rv);
     if (change) continuing(() => showRV(`rv:${change.resourceVersion}`, Date.parse(change.time)));
     else if (direction > 0) toLive();
     else say(`No earlier change of ${sel.name} is recorded`);
@@ -139,20 +140,23 @@ function say(words: string): void {
   setTimeout(() => stepMessage.value === words && (stepMessage.value = ''), 2500);
 }
 
-/** The previous (-1) or the next (1) change of an object, without minor ones; undefined if there is none. */
-export async function nextVersion(history: History, path: string, moment: number | string, direction: -1 | 1, abort: AbortSignal): Promise<Change | undefined> {
+/**
+ * The previous (-1) or the next (1) change of an object, without minor ones; undefined if
+ * there is none. Several changes may have one time: `rv` tells which of them is shown.
+ */
+export async function nextVersion(history: History, path: string, moment: number | string, direction: -1 | 1, abort: AbortSignal, rv = ''): Promise<Change | undefined> {
   // A moment as /at takes it may have no time.
   const text = typeof moment === 'string' ? moment : new Date(moment).toISOString();
   const from = typeof moment === 'string' ? Date.parse(moment) || 0 : moment;
   const within = direction < 0 ? { until: text } : { since: text };
+  const after = (item: Change): number => Date.parse(item.time) - from || (rv ? Number(BigInt(item.resourceVersion) - BigInt(rv)) : 0);
   let found: Change | undefined;
   let more = '';
   do {
     // The newest first: the next one is the last that is after the moment.
     const page = await history.versions(path, more, abort, within);
     for (const item of page.items) {
-      const at = Date.parse(item.time);
-      if (item.type === 'FOLDED' || (direction < 0 ? at >= from : at <= from)) continue;
+      if (item.type === 'FOLDED' || direction * after(item) <= 0) continue;
       found = item;
       if (direction < 0) return found;
     }
