@@ -6,7 +6,7 @@
 
 import assert from 'node:assert/strict';
 import { open } from './browser.mjs';
-import { api, until } from './cluster.mjs';
+import { api, gateway, until } from './cluster.mjs';
 import { decode } from './png.mjs';
 
 const address = (gateway, query) => `${gateway}/ui/?${new URLSearchParams(query)}`;
@@ -84,9 +84,18 @@ export async function painted(page, block, want) {
 /** The names in the table's rows, as a screen reader sees them. */
 export const rowNames = (page) => page.getByRole('row').locator('.name[role="gridcell"]').allInnerTexts();
 
+const table = 'application/json;as=Table;v=v1;g=meta.k8s.io';
+
 /** The Pods of a namespace in the API server, in the form of shownPods. Its tables are what kubectl prints. */
-export async function truth(ns) {
-  const { columnDefinitions, rows } = await api(`/api/v1/namespaces/${ns}/pods?includeObject=Object`, 'application/json;as=Table;v=v1;g=meta.k8s.io');
+export const truth = async (ns) => podsOf(await api(`/api/v1/namespaces/${ns}/pods?includeObject=Object`, table));
+
+/** The Pods of a namespace that the gateway has recorded at a moment, in the same form. */
+export async function recorded(ns, at) {
+  const response = await fetch(`${gateway}/at/${at}/api/v1/namespaces/${ns}/pods?includeObject=Object`, { headers: { Accept: table } });
+  return podsOf(await response.json());
+}
+
+function podsOf({ columnDefinitions, rows }) {
   const status = columnDefinitions.findIndex(({ name }) => name === 'Status');
   return Object.fromEntries((rows ?? []).map(({ cells, object: { metadata, spec } }) => [metadata.name, { node: spec.nodeName ?? '', status: cells[status] }]));
 }

@@ -6,9 +6,10 @@
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
+import { isDeepStrictEqual } from 'node:util';
 import { clean, launch, shot } from './browser.mjs';
 import { apply, gateway, kubectl, namespace, until } from './cluster.mjs';
-import { connection, kubectlStatuses, openBoard, shownPods, stepBack, truth } from './page.mjs';
+import { connection, kubectlStatuses, openBoard, recorded, shownPods, stepBack, truth } from './page.mjs';
 
 let browser;
 let ns;
@@ -53,17 +54,13 @@ before(async () => {
 
 after(() => browser?.close());
 
-/** The names of the Pods that the gateway has recorded at the moment in the page's URL. */
-async function recorded(page) {
-  const at = new URL(page.url()).searchParams.get('at');
-  const { items } = await (await fetch(`${gateway}/at/${at}/api/v1/namespaces/${ns}/pods`)).json();
-  return items.map(({ metadata }) => metadata.name).sort();
-}
+/** The Pods that the gateway has recorded at the moment in the page's URL. */
+const recordedAt = (page) => recorded(ns, new URL(page.url()).searchParams.get('at'));
 
-/** Waits until the page shows what is recorded at the moment in its URL. */
+/** Waits until the page shows the Pods that are recorded at the moment in its URL. */
 const showsMoment = (page) =>
   until('the recording', async () => {
-    assert.deepEqual(Object.keys(await shownPods(page, ns)).sort(), await recorded(page));
+    assert.deepEqual(Object.keys(await shownPods(page, ns)).sort(), Object.keys(await recordedAt(page)).sort());
     return true;
   });
 
@@ -120,11 +117,13 @@ test('by steps from change to change, and forward again', async () => {
   await showsMoment(page);
   const times = [moment()];
   // Other changes are steps too, so the first one that shows these Pods may be after that moment.
-  while (!(times.at(-1) <= then.time && (await isThen(page)))) {
+  // The names may be those of the moment before: what is recorded tells when the step is taken.
+  while (!(times.at(-1) <= then.time && isDeepStrictEqual(await recordedAt(page), then.pods))) {
     assert.ok(times.at(-1) > began, 'the steps go past that state');
     await step('ArrowLeft');
     times.push(moment());
   }
+  await until('that state', () => isThen(page));
   assert.deepEqual(times, [...times].sort((a, b) => b - a), 'each step goes back');
   await step('ArrowRight');
   assert.ok(moment() > times.at(-1), 'and forward');
