@@ -422,3 +422,35 @@ func settles(got *[]Continuity) func(Continuity) {
 		}
 	}
 }
+
+// TestBookmarksByChance: two bookmarks come at once, as at the end of a streaming list, and
+// then one each minute, while the resource is idle. The watchdog believes the streams dead,
+// but not for ever: one lasts until a bookmark, which proves the upstream's history.
+func TestBookmarksByChance(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var minutes []string
+		for rv := 21; rv < 26; rv++ {
+			minutes = append(minutes, script.Bookmark(rv, false))
+		}
+		up := script.NewConnections(&script.Upstream{T: t, Answers: []script.Answer{script.Probe,
+			{Want: script.Streaming, Stall: true, Body: script.Event("ADDED", "a", 3) + script.Bookmark(10, true), Every: time.Millisecond,
+				Late: []string{script.Bookmark(11, false), script.Bookmark(12, false)}},
+			{Want: script.From(12), Again: true, Stall: true, Every: time.Minute, Late: minutes}}})
+		u, _ := url.Parse("http://upstream/api/v1/pods")
+		sink := &recordingSink{}
+		var got []Continuity
+		r := New(Objects(false), sink, Options{Transport: up, URL: u, Watchdog: true, Continuity: settles(&got)})
+		ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute+30*time.Second) // less than any timeoutSeconds
+		defer cancel()
+		if err := r.Run(ctx); err != nil {
+			t.Error(err)
+		}
+		time.Sleep(10 * time.Minute) // until the upstream has written what nobody reads
+		if n := len(got); n == 0 || got[n-1] != Proven {
+			t.Errorf("continuity %v", got)
+		}
+		if !slices.Contains(sink.log, "bookmark 22") {
+			t.Errorf("the sink has %q", sink.log)
+		}
+	})
+}

@@ -29,7 +29,8 @@ const (
 // frame is not silent: API servers send no bookmark at or below the RV at which a watch
 // began, so that there is none while the resource is idle. When the second watch is
 // answered, the watchdog closes both, and the reflector's next watch uses the new
-// connection. A false alarm costs a few requests and loses no event.
+// connection. A false alarm costs a few requests and loses no event. After each alarm the
+// measured interval is twice as long, until bookmarks show that it is shorter.
 type watchdog[O any] struct {
 	r      *Reflector[O]
 	stream *stream[O]
@@ -173,6 +174,12 @@ func (w *watchdog[O]) stop() (cause error) {
 	if w.replacement != nil {
 		discard(w.r.transport)
 		w.r.transport = w.replacement
+	}
+	if errors.Is(w.err, errSilent) {
+		// The next stream may be silent for twice as long. If two bookmarks had come by
+		// chance at a short interval, no stream would otherwise last until the next one,
+		// and an idle upstream could never prove its history.
+		w.r.bookmarkGap = w.maxSilence * 4 / 5
 	}
 	return w.err
 }
