@@ -256,6 +256,7 @@ func TestNamespaceRefused(t *testing.T) {
 		if err := i.WaitSynced(t.Context()); err != nil {
 			t.Error(err)
 		}
+		synctest.Wait() // the phase follows the list
 		if s := i.Status(); s.Phase != Watching || s.Refused != nil {
 			t.Errorf("%+v", s)
 		}
