@@ -151,10 +151,12 @@ func (s *server) open1(c net.Conn) error {
 			break
 		}
 	}
+	s.mu.Lock() // a client that has the header gets all later events
+	defer s.mu.Unlock()
 	if _, err := io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"); err != nil {
 		return err
 	}
-	s.add(conn1{c, fmt.Appendf(nil, "%x\r\n%s\r\n", len(s.line), s.line)})
+	s.sinks = append(s.sinks, conn1{c, fmt.Appendf(nil, "%x\r\n%s\r\n", len(s.line), s.line)})
 	return nil
 }
 
