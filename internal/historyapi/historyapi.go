@@ -318,10 +318,10 @@ func (c *call) when(parameter, usual string) (kube.Moment, error) {
 			return kube.Moment{}, nil
 		}
 	}
-	when, err := kube.ParseMoment(text, c.now.UTC())
+	when, err := request.ParseMoment(text, c.now)
 	if i := strings.LastIndexByte(text, ' '); i >= 0 && err != nil {
 		// A client that did not escape the plus of a time zone sent a space.
-		if plus, err := kube.ParseMoment(text[:i]+"+"+text[i+1:], c.now.UTC()); err == nil {
+		if plus, err := request.ParseMoment(text[:i]+"+"+text[i+1:], c.now); err == nil {
 			return plus, nil
 		}
 	}

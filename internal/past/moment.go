@@ -45,6 +45,7 @@ func (p *Past) Locate(ctx context.Context, id kube.Resource, when kube.Moment) (
 	if ctx.Err() != nil {
 		return State{}, context.Cause(ctx)
 	}
+	when = p.onClock(when)
 	streams := p.Streams(id)
 	if len(streams) == 0 {
 		return State{}, ErrUnrecorded
@@ -54,6 +55,7 @@ func (p *Past) Locate(ctx context.Context, id kube.Resource, when kube.Moment) (
 		if unsynced = heard(ctx, streams[last]); ctx.Err() != nil {
 			return State{}, context.Cause(ctx)
 		}
+		when = p.onClock(when)
 	}
 	var m State
 	var err error
@@ -85,6 +87,16 @@ func (p *Past) Locate(ctx context.Context, id kube.Resource, when kube.Moment) (
 		}
 	}
 	return State{}, err
+}
+
+// onClock returns a moment by the present clock: an age was subtracted from what the clock
+// showed when the request came, and it may have been set since.
+func (p *Past) onClock(when kube.Moment) kube.Moment {
+	if when.Ago {
+		now := p.Now()
+		when.At = now.Add(when.At.Sub(now)) // Sub is by the monotonic clock
+	}
+	return when
 }
 
 // heardTimeout is how long a read of the time after the head waits for what a recorder that

@@ -13,6 +13,7 @@ import (
 
 	"github.com/watchkeeper/watchkeeper/informer/kube"
 	"github.com/watchkeeper/watchkeeper/informer/scan"
+	"github.com/watchkeeper/watchkeeper/internal/clocktest"
 	"github.com/watchkeeper/watchkeeper/internal/history"
 	"github.com/watchkeeper/watchkeeper/internal/past/pasttest"
 )
@@ -163,6 +164,40 @@ func TestAfterRecording(t *testing.T) {
 			t.Errorf("%v s after the start is a state", seconds)
 		} else if s := p.Refusal(err); s.Code != http.StatusBadRequest || !strings.Contains(s.Message, "after the end of the recording, "+Stamp(end)) {
 			t.Errorf("%v s after the start: %d %s", seconds, s.Code, s.Message)
+		}
+	}
+}
+
+// A clocked is a Record with a clock that the test sets.
+type clocked struct {
+	*pasttest.Record
+	clock *clocktest.Clock
+}
+
+func (c clocked) Now() time.Time { return c.clock.Now() }
+
+// TestClockSetMeanwhile: an age is one of the moment at which the request came, also if the
+// clock is set while it waits.
+func TestClockSetMeanwhile(t *testing.T) {
+	c := pasttest.NewCluster(t)
+	st := c.Stream(pasttest.Pods, 100, 0)
+	for _, e := range []struct {
+		rv     uint64
+		second float64
+	}{{110, 600}, {120, 1800}} {
+		if err := st.Append(nil, e.rv, c.At(e.second)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, by := range []time.Duration{0, -40 * time.Minute} {
+		clock := clocktest.New()
+		clock.Set(by)
+		p := newPast(t, clocked{&pasttest.Record{History: c.Store, OnSync: func() error {
+			clock.Set(-by)
+			return nil
+		}}, clock})
+		if s, err := p.Locate(t.Context(), pasttest.Pods, kube.Moment{At: clock.Now(), Ago: true}); err != nil || s.RV != 120 {
+			t.Errorf("set by %v before, and back meanwhile: at %d, %v", by, s.RV, err)
 		}
 	}
 }

@@ -28,6 +28,16 @@ var errNoMoment = errors.New("there is no moment in the path")
 // IsAt reports whether a path begins with AtPrefix.
 func IsAt(path string) bool { return strings.HasPrefix(path+"/", AtPrefix) }
 
+// ParseMoment is [kube.ParseMoment] with times in UTC. An age keeps the reading of now by
+// the monotonic clock, so that it stays the same when the clock is set.
+func ParseMoment(text string, now time.Time) (kube.Moment, error) {
+	when, err := kube.ParseMoment(text, now.UTC()) // without the reading
+	if when.Ago {
+		when.At = now.Add(when.At.Sub(now))
+	}
+	return when, err
+}
+
 // CutAt returns the moment in the path of a request, and the request without it. An
 // age counts back from now; a time without a zone is UTC, wherever the gateway runs. If
 // the text is not a moment, the error comes with the request, which may need none.
@@ -50,7 +60,7 @@ func CutAt(r *http.Request, now time.Time) (kube.Moment, *http.Request, error) {
 	if err != nil {
 		return kube.Moment{}, nil, err
 	}
-	when, err := kube.ParseMoment(text, now.UTC())
+	when, err := ParseMoment(text, now)
 	out := r.WithContext(r.Context())
 	u := *r.URL
 	out.URL = &u

@@ -169,6 +169,17 @@ func TestCutAt(t *testing.T) {
 	}
 }
 
+// TestAgeKeepsMonotonicClock: setting the clock does not change which moment an age is.
+func TestAgeKeepsMonotonicClock(t *testing.T) {
+	now := time.Now()
+	for text, age := range map[string]time.Duration{"now": 0, "5m": 5 * time.Minute} {
+		// Equality of the structures includes the reading of the monotonic clock.
+		if when, err := ParseMoment(text, now); err != nil || when.At != now.Add(-age) {
+			t.Errorf("%s: %v, %v, want %v", text, when.At, err, now.Add(-age))
+		}
+	}
+}
+
 func TestSubresource(t *testing.T) {
 	for path, want := range map[string]string{
 		"/":                                              "",
