@@ -6,6 +6,7 @@ package watchcache
 import (
 	"cmp"
 	"context"
+	"errors"
 	"log/slog"
 	"net/http"
 	"strings"
@@ -143,11 +144,17 @@ func (c *Cache) Watched(id kube.Resource) *Resource {
 // did not.
 func (c *Cache) Refused(id kube.Resource) *reflector.RefusedError {
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	if last := c.refused[id]; time.Now().Before(last.until) {
+	res, last := c.watched[id], c.refused[id]
+	c.mu.Unlock()
+	if time.Now().Before(last.until) {
 		return last.why
 	}
-	return nil
+	if res == nil {
+		return nil
+	}
+	// The answer has come, and the resource is about to be removed.
+	why, _ := errors.AsType[*reflector.RefusedError](res.Status().LastError)
+	return why
 }
 
 // Sizes returns how many resources are watched, and how many are remembered as
