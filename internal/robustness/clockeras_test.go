@@ -118,7 +118,7 @@ func (s *clockStory) bound(e *clockEra, first, last bool, asked *clockRead) {
 	before := s.settings[0].At // not after the last observation before the era
 	var proof, start, newest *clockRead
 	for _, r := range s.reads {
-		if !r.isNow() || r.Began.After(asked.Began) {
+		if !s.isNow(r) || r.Began.After(asked.Began) {
 			continue
 		}
 		if start == nil {
@@ -146,7 +146,8 @@ func (s *clockStory) bound(e *clockEra, first, last bool, asked *clockRead) {
 	case proof == nil && last:
 		e.sure.from, e.known = from, true
 		if !s.undisturbed(began, before, asked.Began) {
-			e.sure.from, e.known = s.reading(asked.Began), false
+			// The era begins with the next observation, for which the request may have waited.
+			e.sure.from, e.known = s.reading(asked.Ended), false
 		}
 	case proof == nil:
 		return

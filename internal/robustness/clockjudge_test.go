@@ -85,7 +85,7 @@ func (s *clockStory) judgeRead(r *clockRead, sum *clockSummary) string {
 	} else {
 		sum.refused++
 	}
-	first := slices.IndexFunc(s.reads, (*clockRead).isNow)
+	first := slices.IndexFunc(s.reads, s.isNow)
 	switch {
 	case first < 0 || r.Began.Before(s.reads[first].Began): // nothing may be recorded yet
 		return ""
@@ -101,6 +101,12 @@ func (s *clockStory) judgeRead(r *clockRead, sum *clockSummary) string {
 		return s.judgeAge(r, eras)
 	}
 	return s.judgeTime(r, eras, sum)
+}
+
+// isNow reports whether a read shows the state of the present, as of the moment at which it
+// began. One that waited while the clock was set may show a later one.
+func (s *clockStory) isNow(r *clockRead) bool {
+	return r.Ago && r.Age == 0 && r.Code == http.StatusOK && !s.setDuring(r)
 }
 
 // setDuring reports whether the clock was set while a request waited.
@@ -218,7 +224,7 @@ func (s *clockStory) index(rv uint64) int {
 // until, it is at that time, too.
 func (s *clockStory) seen(t time.Time, until bool) (rv uint64) {
 	for _, r := range s.reads {
-		if r.isNow() && (r.Ended.Before(t) || until && r.Ended.Equal(t)) {
+		if s.isNow(r) && (r.Ended.Before(t) || until && r.Ended.Equal(t)) {
 			rv = max(rv, r.RV)
 		}
 	}
@@ -232,7 +238,7 @@ func (s *clockStory) states(e clockEra, when time.Time) (least, most int) {
 	most = sort.Search(len(s.truth.versions), func(i int) bool { return !s.truth.versions[i].seen.Before(end) })
 	for _, r := range s.reads {
 		switch {
-		case !r.isNow():
+		case !s.isNow(r):
 		case r.Began.Before(end):
 			least = max(least, s.index(r.RV))
 		default:
@@ -260,7 +266,7 @@ func (s *clockStory) promptAt(t time.Time) bool {
 	}
 	return s.prompt && slices.ContainsFunc(s.reads, func(r *clockRead) bool {
 		written := sort.Search(len(s.truth.versions), func(i int) bool { return s.truth.versions[i].seen.After(r.Began) })
-		return r.isNow() && r.Began.Before(t) && s.index(r.RV) == written && s.written(r.RV).After(last)
+		return s.isNow(r) && r.Began.Before(t) && s.index(r.RV) == written && s.written(r.RV).After(last)
 	})
 }
 
@@ -272,7 +278,7 @@ func (s *clockStory) hidden(r *clockRead, eras []clockEra) bool {
 	for _, g := range s.gaps {
 		from, to := s.written(g.From), time.Time{}
 		for _, r := range s.reads {
-			if r.isNow() && r.RV >= g.To && (to.IsZero() || r.Ended.Before(to)) {
+			if s.isNow(r) && r.RV >= g.To && (to.IsZero() || r.Ended.Before(to)) {
 				to = r.Ended
 			}
 		}

@@ -29,9 +29,6 @@ func (r *clockRead) String() string {
 	return fmt.Sprintf("%s, true time %s: %d, state %d, %s", r.Path, stamp(r.Began), r.Code, r.RV, r.End)
 }
 
-// isNow reports whether it is the state of the present.
-func (r *clockRead) isNow() bool { return r.Ago && r.Age == 0 && r.Code == http.StatusOK }
-
 func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
 
 // A clockReader reads lists of the past at random moments.
