@@ -82,7 +82,7 @@ describe('shared mode', { concurrency: true }, () => {
     await shows(page, ns.one, ns.two);
     projected(page);
     assert.match(await page.locator('.chip.scope summary').innerText(), /You may not list Nodes/);
-    assert.match(await page.locator('footer.time').innerText(), /You may not read the history: .*cannot get path "\/watchkeeper\/v1\/history"/);
+    await until('the refusal of the history', async () => /You may not read the history: .*cannot get path "\/watchkeeper\/v1\/history"/.test(await page.locator('footer.time').innerText()));
     await shot(page, 'shared-two-namespaces');
     await kubectl('-n', ns.two, 'scale', 'deployment/two', '--replicas=2');
     await until('a change', async () => Object.keys(await shownPods(page, ns.two)).length === 2);
