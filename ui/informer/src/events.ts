@@ -11,7 +11,7 @@ export type Phase =
   | 'live'
   /** No contact; the store shows the state at `since`. */
   | 'stale'
-  /** Refused with 401, 403, 404 or the like; retried every 30 to 45 seconds. */
+  /** Refused with 401, 403, 404 or the like; retried every 30 to 45 seconds, and for the first 30 seconds as after a failure if there was a list before. */
   | 'denied'
   /** Stopped by its owner. */
   | 'stopped';

@@ -103,6 +103,7 @@ export class Reflector implements Watch {
   private expired = 0; // consecutive 410 Expired
   private malformed = 0; // consecutive watches with something other than events
   private unauthorized = 0; // consecutive 401 at the end of a watch
+  private refusedAt = 0; // when the first of consecutive refusals came
   private readonly backoff = new Backoff();
 
   constructor(
@@ -151,8 +152,13 @@ export class Reflector implements Watch {
     this.sink.failed(error);
     if (status?.refusal) {
       this.sink.phase('denied', undefined, error);
-      return (signal) => this.shared.refusals.sleep(refusalPause * (1 + Math.random() / 2), signal);
+      if (lasted > stableTime || !this.refusedAt) this.refusedAt = Date.now();
+      // An API server that has just started refuses what it allows later.
+      const early = this.synced && Date.now() - this.refusedAt < refusalPause;
+      const pause = early ? this.backoff.next() : refusalPause * (1 + Math.random() / 2);
+      return (signal) => this.shared.refusals.sleep(pause, signal);
     }
+    this.refusedAt = 0;
     this.sink.phase(this.synced ? 'stale' : 'connecting', this.synced ? this.lastReceived : undefined, error);
     const pause = Math.max(this.backoff.next(), status?.retryAfter ?? 0);
     return (signal) => this.shared[status ? 'refusals' : 'retries'].sleep(pause, signal);

@@ -58,6 +58,7 @@ export class Live {
   #restricted = false;
   #asking = false;
   #askedAt = -minAskInterval;
+  #refusedAt = 0;
   #timer: ReturnType<typeof setTimeout> | undefined;
   readonly #stop = new AbortController();
   readonly #share: (text: string) => string;
@@ -187,6 +188,7 @@ export class Live {
       this.#closePods(source);
       this.rows.retain((namespace) => namespace !== source.namespace, performance.now());
     }
+    if (!this.#restricted) this.#refusedAt = performance.now();
     this.#restricted = true;
     void this.#ask();
   }
@@ -220,7 +222,9 @@ export class Live {
     }
     this.#asking = false;
     if (this.#stop.signal.aborted) return;
-    if (this.#restricted) this.#timer = setTimeout(() => void this.#ask(), askInterval);
+    // An API server that has just started refuses what it allows later.
+    const early = performance.now() - this.#refusedAt < askInterval;
+    if (this.#restricted) this.#timer = setTimeout(() => void this.#ask(), early ? minAskInterval : askInterval);
     this.#settle();
     this.#report();
     this.changed();
