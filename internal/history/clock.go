@@ -25,9 +25,9 @@ type ClockStep struct {
 	From, To time.Time
 }
 
-// maxClockError is by how much times may go back without a step: the time of the
+// MaxClockError is by how much times may go back without a step: the time of the
 // observation before is recorded instead.
-const maxClockError = 100 * time.Millisecond
+const MaxClockError = 100 * time.Millisecond
 
 // maxEra is the largest number in a key of tableTimes. Later steps are not recorded.
 const maxEra = 1<<16 - 1
@@ -45,7 +45,7 @@ func stepBack(a, b time.Time) (to time.Time, stepped bool) {
 		}
 		to = to.Add(-elapsed)
 	}
-	return to.Truncate(time.Millisecond), !a.IsZero() && a.Round(0).Sub(to) > maxClockError
+	return to.Truncate(time.Millisecond), !a.IsZero() && a.Round(0).Sub(to) > MaxClockError
 }
 
 // isMonotonic reports whether a time has a reading of the monotonic clock.
@@ -106,6 +106,16 @@ func (st *Stream) pendingStepLocked(now time.Time) (s ClockStep, stepped bool) {
 	}
 	to, stepped := stepBack(st.stamp, now)
 	return ClockStep{st.span.To.RV, st.span.To.At, to}, stepped
+}
+
+// Behind returns by how much a clock that shows now is behind the last recorded time without
+// a step: what is observed now is recorded with that time.
+func (st *Stream) Behind(now time.Time) time.Duration {
+	by := st.Head().At.Sub(now)
+	if by < 0 || by > MaxClockError {
+		return 0
+	}
+	return by
 }
 
 // An era is the part of a stream between two steps of the clock. Times in it do

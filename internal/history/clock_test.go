@@ -294,7 +294,7 @@ func TestClockModel(t *testing.T) {
 			d := time.Duration(rnd.IntN(60_000)+1) * time.Millisecond
 			switch rnd.IntN(6) {
 			case 0:
-				d = -d - maxClockError
+				d = -d - MaxClockError
 			case 1:
 				d *= 100
 			case 2:
@@ -424,5 +424,27 @@ func TestFormat1(t *testing.T) {
 	}
 	if got := s.at(s.now); got != "2" {
 		t.Error(got)
+	}
+}
+
+// TestClockSlightlyBehind: a clock that goes back by less than a step does not hide what is
+// newest if ages count back from the last recorded time.
+func TestClockSlightlyBehind(t *testing.T) {
+	s := newSteppedStore(t)
+	for range 2 {
+		s.now = s.now.Add(time.Second)
+		s.event()
+	}
+	for _, back := range []time.Duration{time.Millisecond, MaxClockError - time.Millisecond} {
+		s.now = s.now.Add(-back)
+		for range 2 {
+			for ago, want := range map[time.Duration]string{0: "3", 999 * time.Millisecond: "2", time.Second: "2", 1001 * time.Millisecond: "1"} {
+				if got := answer(s.st.AtAge(t.Context(), s.now.Add(s.st.Behind(s.now)-ago))); got != want {
+					t.Errorf("%v behind, %v ago: %s, want %s", back, ago, got, want)
+				}
+			}
+			s.reopen()
+		}
+		s.now = s.now.Add(back)
 	}
 }

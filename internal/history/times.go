@@ -46,7 +46,7 @@ func (st *Stream) place(t time.Time, ago bool) (era, error) {
 	switch {
 	case err != nil:
 		return e, err
-	case t.After(st.s.now()):
+	case !ago && t.After(st.s.now()):
 		return e, st.rangeError(ErrFuture, formatTime(t))
 	}
 	for _, g := range st.gaps {

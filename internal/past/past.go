@@ -105,12 +105,18 @@ func (p *Past) Store() *history.Store {
 }
 
 // Present returns the time from which ages count back: the end of a finished recording,
-// otherwise now.
+// otherwise now. It is not before what is recorded because the clock went back a little.
 func (p *Past) Present() time.Time {
 	if p != nil && p.record.Ended() {
 		return p.End()
 	}
-	return p.Now()
+	now, behind := p.Now(), time.Duration(0)
+	for _, id := range p.Resources() {
+		if st := p.Newest(id); st != nil { // else it is withheld
+			behind = max(behind, st.Behind(now))
+		}
+	}
+	return now.Add(behind)
 }
 
 // Now returns the time by the clock of the recorded times.

@@ -202,6 +202,20 @@ func TestClockSetMeanwhile(t *testing.T) {
 	}
 }
 
+// TestClockBehind: now is not before the newest state, whatever a clock that was set back by
+// less than a step shows.
+func TestClockBehind(t *testing.T) {
+	c := pasttest.NewCluster(t)
+	st := c.Stream(pasttest.Pods, 100, 0)
+	p := newPast(t, &pasttest.Record{History: c.Store})
+	if err := st.Append(nil, 110, time.Now().Add(90*time.Millisecond)); err != nil {
+		t.Fatal(err)
+	}
+	if s, err := p.Locate(t.Context(), pasttest.Pods, kube.Moment{At: p.Present(), Ago: true}); err != nil || s.RV != 110 {
+		t.Errorf("at %d, %v", s.RV, err)
+	}
+}
+
 // TestLocateAfterStart: a time after the head is not known before the recorder, which has just
 // been started, has written something: then it is in the late gap.
 func TestLocateAfterStart(t *testing.T) {
