@@ -114,6 +114,15 @@ type line struct {
 	Status, Refused json.RawMessage   // of an error: the Status, and the last answer that was one
 }
 
+// answer returns what is known of the last answer that was an error, if there was one.
+func (l line) answer() (a struct {
+	Began time.Time
+	Code  int
+}) {
+	_ = json.Unmarshal(l.Refused, &a) // fails if there was none
+	return a
+}
+
 func (b *browser) take(text []byte) error {
 	var escaped bytes.Buffer
 	json.HTMLEscape(&escaped, text) // as in the API server's JSON
@@ -140,6 +149,9 @@ func (b *browser) take(text []byte) error {
 		case l.Code/100 == 4 && l.Code != http.StatusGone && l.Code != http.StatusTooManyRequests:
 			refused := f.begin(byList0, 0)
 			refused.Code = l.Code
+			if answer := l.answer(); answer.Code == l.Code {
+				refused.Began = answer.Began // the answer may have taken long
+			}
 			f.end(refused, fmt.Sprintf("%s (status %s, refused %s)", l.Message, l.Status, l.Refused))
 		case inWatch && strings.HasPrefix(l.Message, "not a watch event"):
 			x.Events = append(x.Events, event{Type: "MALFORMED", RV: x.place(), Text: l.Message})

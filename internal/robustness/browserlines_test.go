@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 )
 
 // TestBrowserLines takes lines as the script prints them.
@@ -25,7 +26,8 @@ func TestBrowserLines(t *testing.T) {
 		`{"type":"sync","resourceVersion":"4","objects":[` + object("b", 3) + `,` + object("a", 2) + `]}`,
 		phase("live"), one("MODIFIED", "b", 5), `{"type":"error","message":"not a watch event: X"}`, one("DELETED", "a", 6),
 		`{"type":"error","code":429}`, phase("stale"), phase("syncing"), one("DELETED", "b", 5),
-		`{"type":"sync","resourceVersion":"9","objects":[]}`, `{"type":"error","code":403}`, one("ADDED", "c", 10),
+		`{"type":"sync","resourceVersion":"9","objects":[]}`, `{"type":"error","code":403,"refused":{"code":403,"began":"2026-01-31T15:04:05.678Z"}}`, one("ADDED", "c", 10),
+		`{"type":"error","code":404,"refused":{"code":403,"began":"2026-01-31T15:04:05.678Z"}}`,
 	} {
 		if err := b.take([]byte(`{"resource":"v1/x",` + text[1:])); err != nil {
 			t.Fatal(err)
@@ -42,9 +44,14 @@ func TestBrowserLines(t *testing.T) {
 		"list0 0 200 9 [] [] 0",
 		"watch 9 200 0 [] [ADDED n/c at 10] 0",
 		"list0 0 403 0 [] [] 0",
+		"list0 0 404 0 [] [] 0",
 	}
 	if got, want := strings.Join(got, ""), strings.Join(want, "\n")+"\n"; got != want {
 		t.Errorf("got\n%swant\n%s", got, want)
+	}
+	late := c.exchanges[len(c.exchanges)-2:]
+	if began := late[0].Began.UTC().Format(time.RFC3339Nano); began != "2026-01-31T15:04:05.678Z" || time.Since(late[1].Began) > time.Hour {
+		t.Errorf("the refused requests began at %s and %v", began, late[1].Began)
 	}
 	if rv, synced := c.place(); rv != 10 || !synced {
 		t.Errorf("it is at %d, %v", rv, synced)

@@ -8,13 +8,14 @@
 import { connect } from '../../../ui/informer/src/index.ts';
 
 const [base, ...resources] = process.argv.slice(2);
-let refused; // the last answer that was an error, for the message of an unexpected one
+const refused = {}; // the last answer that was an error, by path
 const token = process.env.INFORMER_TOKEN;
 const connection = connect(base, {
   headers: token ? { Authorization: `Bearer ${token}` } : {},
   async fetch(url, init) {
+    const began = new Date();
     const response = await fetch(url, init);
-    if (!response.ok) refused = { url, at: new Date(), code: response.status, headers: Object.fromEntries(response.headers) };
+    if (!response.ok) refused[new URL(url).pathname] = { url, began, at: new Date(), code: response.status, headers: Object.fromEntries(response.headers) };
     return response;
   },
 });
@@ -27,7 +28,10 @@ for (const resource of resources) {
   informer.on('delete', ({ object }) => print({ type: 'DELETED', object }));
   informer.on('sync', ({ resourceVersion }) => print({ type: 'sync', resourceVersion, objects: [...informer.store.values()] }));
   informer.on('state', ({ state }) => print({ type: 'state', phase: state.phase }));
-  informer.on('error', ({ error: { code, message, status } }) => print({ type: 'error', code, message, status, refused }));
+  informer.on('error', ({ error: { code, message, status } }) => {
+    const path = Object.keys(refused).find((path) => path.endsWith(`/${resource}`));
+    print({ type: 'error', code, message, status, refused: refused[path] });
+  });
 }
 
 process.stdin.on('end', () => process.exit()).resume();
