@@ -30,7 +30,8 @@ const (
 // began, so that there is none while the resource is idle. When the second watch is
 // answered, the watchdog closes both, and the reflector's next watch uses the new
 // connection. A false alarm costs a few requests and loses no event. After each alarm the
-// measured interval is twice as long, until bookmarks show that it is shorter.
+// measured interval is twice as long, until bookmarks show that it is shorter; a stream ends
+// after its timeoutSeconds in any case.
 type watchdog[O any] struct {
 	r      *Reflector[O]
 	stream *stream[O]
