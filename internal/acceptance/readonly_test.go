@@ -37,7 +37,7 @@ func TestReadOnly(t *testing.T) {
 	for args, want := range map[string]string{
 		"get pods":                                 "solo",
 		"get configmap first -o yaml":              `a: "1"`,
-		"get pods -w --request-timeout=2s -o name": "pod/solo",
+		"get pods -w --request-timeout=8s -o name": "pod/solo",
 		"describe pod solo":                        "Ready",
 		"api-resources":                            "deployments",
 		"explain pods.spec":                        "containers",

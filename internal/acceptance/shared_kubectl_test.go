@@ -37,7 +37,7 @@ get configmap/settings -o jsonpath={.data}
 get configmap settings -o yaml
 get configmaps
 get configmaps -l app=web
-get configmaps -l app=web -o name --watch --request-timeout=2s
+get configmaps -l app=web -o name --watch --request-timeout=8s
 get configmaps -o name --chunk-size=1
 get deployment,service
 get nodes

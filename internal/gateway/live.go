@@ -12,6 +12,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/watchkeeper/watchkeeper/informer/reflector"
 	"github.com/watchkeeper/watchkeeper/internal/past"
 	"github.com/watchkeeper/watchkeeper/internal/request"
 	"github.com/watchkeeper/watchkeeper/internal/status"
@@ -64,7 +65,7 @@ func (h *reads) openLive(r *http.Request, read *request.Read, res *watchcache.Re
 	// A watch from an RV of another history ends with 410, as one from an RV that is too old.
 	diverged := st.Trust == watchcache.Diverged && resumes(read) && st.View != nil
 	if !st.Readable && !diverged {
-		return nil, nil, unreadable(read, st.Trust)
+		return nil, nil, unreadable(read, st)
 	}
 	if !res.Access.Allows(ctx, read.Verb) {
 		return nil, nil, &decline{status: status.Forbidden(fmt.Sprintf(
@@ -81,7 +82,7 @@ func (h *reads) openLive(r *http.Request, read *request.Read, res *watchcache.Re
 		// A list with other columns is in a view before over ends: the view has to be
 		// read after over.
 		if st = res.State(); !st.Readable {
-			return nil, nil, unreadable(read, st.Trust)
+			return nil, nil, unreadable(read, st)
 		}
 	}
 	lists := st.Lists()
@@ -167,7 +168,7 @@ func (s *live) latest(ctx context.Context, q *query, _ int64) (state, error) {
 	fresh, err := prove(ctx)
 	if err != nil {
 		s.h.log.Debug("no proof of freshness", "resource", q.Resource.String(), "err", err)
-		return state{}, errDeclined
+		return state{}, &decline{soon: true}
 	}
 	return s.state(fresh, &fresh.Snapshot), nil
 }
@@ -293,10 +294,10 @@ func resumes(read *request.Read) bool {
 // upstream may have another history, a watch from an RV is not passed through either: the
 // RV may be of the timeline's history, and the API server would be silent until it reaches
 // it, or send events of its own history.
-func unreadable(read *request.Read, trust watchcache.Trust) error {
+func unreadable(read *request.Read, st watchcache.State) error {
 	switch {
-	case trust != watchcache.Suspect && trust != watchcache.Diverged || read.Verb != request.Watch:
-		return errDeclined
+	case st.Trust != watchcache.Suspect && st.Trust != watchcache.Diverged || read.Verb != request.Watch:
+		return &decline{soon: st.Status.Phase != reflector.Refused}
 	case !resumes(read):
 		return &decline{unproven: true}
 	}

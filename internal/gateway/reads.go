@@ -92,6 +92,9 @@ type decline struct {
 	// unproven is set for a watch that the cache could answer if it were proven that
 	// the cache is fresh, or that its history is the upstream's. It is passed through for a short time, too.
 	unproven bool
+	// soon is set for a read that the cache could answer if its first list had come, or if it
+	// were proven in time that the cache is fresh.
+	soon bool
 }
 
 func (d *decline) Error() string {
@@ -130,11 +133,18 @@ func (h *reads) serveParsed(w *responseRecorder, r *http.Request, read *request.
 		return errDeclined
 	}
 	if read.Fields == nil && read.Speed == 0 && !read.Times {
-		if declined.status != nil && h.alone(r.Context()) {
-			status.Write(w, r, declined.status) // the API server cannot answer this caller
-			return nil
+		if !h.alone(r.Context()) {
+			return declined
 		}
-		return declined
+		why := declined.status // the API server cannot answer this caller
+		if why == nil && (declined.soon || declined.unproven) {
+			why = status.Unavailable(fmt.Sprintf("%s cannot be read from the cache now, and the API server cannot be asked without a token: try again", read.Resource.GroupResource()), true)
+		}
+		if why == nil {
+			return declined
+		}
+		status.Write(w, r, why)
+		return nil
 	}
 	// The API server knows neither projections nor replays nor times.
 	why := declined.status

@@ -14,9 +14,11 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/client-go/rest"
 
 	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/internal/access"
 	"github.com/watchkeeper/watchkeeper/internal/upstream"
 )
 
@@ -73,5 +75,20 @@ func TestCacheComesBeforePassthrough(t *testing.T) {
 	g.Drain(t.Context())
 	if err := g.Ready(t.Context()); !errors.Is(err, upstream.ErrShutdown) {
 		t.Errorf("ready while draining: %v", err)
+	}
+}
+
+// TestNotNow: a caller whom the API server cannot be asked for is told to repeat a read for
+// which there is no proof of freshness yet; others are passed through.
+func TestNotNow(t *testing.T) {
+	b := newBench(t, podList(10, pod("d", "a", 4)))
+	b.reads.shared = &access.Shared{}
+	for token, want := range map[string]int{"": http.StatusServiceUnavailable, "t": 0} {
+		w := httptest.NewRecorder()
+		r := access.WithCaller(httptest.NewRequest(http.MethodGet, "/api/v1/pods", nil), &access.Caller{User: &user.DefaultInfo{Name: "jane"}, Token: token})
+		declined := b.reads.serve(&responseRecorder{ResponseWriter: w, metrics: b.metrics, request: r}, r)
+		if (declined == nil) != (want != 0) || want != 0 && (w.Code != want || w.Header().Get("Retry-After") == "") {
+			t.Errorf("token %q: %d %s, declined %v", token, w.Code, w.Body, declined)
+		}
 	}
 }
