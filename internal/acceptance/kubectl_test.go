@@ -96,6 +96,9 @@ var varying = []struct {
 	{regexp.MustCompile(`\b(LIVE|MERGED)-\d+`), "$1"},
 	{regexp.MustCompile(`\b(web-[0-9a-f]{6,10})-[0-9a-z]{5}\b`), "$1-ID"},
 	{regexp.MustCompile(`(?m)^Waiting for deployment .*\n`), ""},
+	// The repair loop of the API server may see a new Service before its address is noted.
+	{regexp.MustCompile(`(?m)^Events:\n.*\n.*\n.* ClusterIPNotAllocated .*\n`), "Events: <none>\n"},
+	{regexp.MustCompile(`(?m)^.* ClusterIPNotAllocated .*\n`), ""},
 	{regexp.MustCompile(` +|-{5,}`), " "}, // the width of a column depends on its values
 }
 
