@@ -132,24 +132,19 @@ func (h *reads) serveParsed(w *responseRecorder, r *http.Request, read *request.
 	if !ok {
 		return errDeclined
 	}
-	if read.Fields == nil && read.Speed == 0 && !read.Times {
-		if !h.alone(r.Context()) {
-			return declined
-		}
-		why := declined.status // the API server cannot answer this caller
-		if why == nil && (declined.soon || declined.unproven) {
-			why = status.Unavailable(fmt.Sprintf("%s cannot be read from the cache now, and the API server cannot be asked without a token: try again", read.Resource.GroupResource()), true)
-		}
-		if why == nil {
-			return declined
-		}
-		status.Write(w, r, why)
-		return nil
+	plain := read.Fields == nil && read.Speed == 0 && !read.Times
+	if plain && !h.alone(r.Context()) {
+		return declined
 	}
-	// The API server knows neither projections nor replays nor times.
+	// The API server cannot answer this caller, or it knows neither projections nor replays
+	// nor times.
 	why := declined.status
 	switch {
 	case why != nil:
+	case plain && !declined.soon && !declined.unproven:
+		return declined
+	case plain:
+		why = status.Unavailable(fmt.Sprintf("%s cannot be read from the cache now, and the API server cannot be asked without a token: try again", read.Resource.GroupResource()), true)
 	case read.Fields != nil:
 		why = h.noProjection(r.Context(), read)
 	case read.Speed == 0:

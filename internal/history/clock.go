@@ -25,9 +25,9 @@ type ClockStep struct {
 	From, To time.Time
 }
 
-// MaxClockError is by how much times may go back without a step: the time of the
+// maxClockError is by how much times may go back without a step: the time of the
 // observation before is recorded instead.
-const MaxClockError = 100 * time.Millisecond
+const maxClockError = 100 * time.Millisecond
 
 // maxEra is the largest number in a key of tableTimes. Later steps are not recorded.
 const maxEra = 1<<16 - 1
@@ -45,7 +45,13 @@ func stepBack(a, b time.Time) (to time.Time, stepped bool) {
 		}
 		to = to.Add(-elapsed)
 	}
-	return to.Truncate(time.Millisecond), !a.IsZero() && a.Round(0).Sub(to) > MaxClockError
+	return to.Truncate(time.Millisecond), !a.IsZero() && a.Round(0).Sub(to) > maxClockError
+}
+
+// ClockSet reports whether the clock was set between two of its readings.
+func ClockSet(a, b time.Time) bool {
+	by := b.Round(0).Sub(a.Round(0)) - b.Sub(a)
+	return by.Abs() > maxClockError
 }
 
 // isMonotonic reports whether a time has a reading of the monotonic clock.
@@ -112,7 +118,7 @@ func (st *Stream) pendingStepLocked(now time.Time) (s ClockStep, stepped bool) {
 // a step: what is observed now is recorded with that time.
 func (st *Stream) Behind(now time.Time) time.Duration {
 	by := st.Head().At.Sub(now)
-	if by < 0 || by > MaxClockError {
+	if by < 0 || by > maxClockError {
 		return 0
 	}
 	return by

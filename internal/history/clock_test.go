@@ -294,7 +294,7 @@ func TestClockModel(t *testing.T) {
 			d := time.Duration(rnd.IntN(60_000)+1) * time.Millisecond
 			switch rnd.IntN(6) {
 			case 0:
-				d = -d - MaxClockError
+				d = -d - maxClockError
 			case 1:
 				d *= 100
 			case 2:
@@ -435,7 +435,7 @@ func TestClockSlightlyBehind(t *testing.T) {
 		s.now = s.now.Add(time.Second)
 		s.event()
 	}
-	for _, back := range []time.Duration{time.Millisecond, MaxClockError - time.Millisecond} {
+	for _, back := range []time.Duration{time.Millisecond, maxClockError - time.Millisecond} {
 		s.now = s.now.Add(-back)
 		for range 2 {
 			for ago, want := range map[time.Duration]string{0: "3", 999 * time.Millisecond: "2", time.Second: "2", 1001 * time.Millisecond: "1"} {

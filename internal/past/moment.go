@@ -92,13 +92,8 @@ func (p *Past) Locate(ctx context.Context, id kube.Resource, when kube.Moment) (
 // onClock returns a moment by the present clock: an age was subtracted from what the clock
 // showed when the request came, and it may have been set since.
 func (p *Past) onClock(when kube.Moment) kube.Moment {
-	if !when.Ago {
-		return when
-	}
-	now := p.Now()
-	same := now.Add(when.At.Sub(now)) // Sub is by the monotonic clock
-	if same.Round(0).Sub(when.At.Round(0)).Abs() > history.MaxClockError {
-		when.At = same
+	if now := p.Now(); when.Ago && history.ClockSet(when.At, now) {
+		when.At = now.Add(when.At.Sub(now)) // Sub is by the monotonic clock
 	}
 	return when
 }

@@ -194,7 +194,7 @@ func (s *session) listen() {
 	for was := false; sleep(s.ctx, s.r.listenEvery); {
 		contact := s.r.opts.Upstream.Contact()
 		now := s.r.opts.Now()
-		if wasSet(clock, now) {
+		if history.ClockSet(clock, now) {
 			recorded = time.Now().Add(s.r.delay.head) // until something is heard by the new clock
 		}
 		if clock = now; contact.Err == nil && time.Since(recorded) >= s.r.delay.head {
@@ -214,12 +214,6 @@ func (s *session) listen() {
 			}
 		}
 	}
-}
-
-// wasSet reports whether the clock was set between two of its readings.
-func wasSet(a, b time.Time) bool {
-	by := b.Round(0).Sub(a.Round(0)) - b.Sub(a)
-	return by.Abs() > 100*time.Millisecond
 }
 
 // maxFollowLag is how long after the API server has sent an event the writer surely has it,

@@ -243,7 +243,7 @@ func (w *writer) end(now time.Time) error {
 	if w.head.RV == 0 || s.start || s.since.IsZero() {
 		return nil
 	}
-	if wasSet(s.since, now) { // then the head's time is not one of the present clock
+	if history.ClockSet(s.since, now) { // then the head's time is not one of the present clock
 		return nil
 	}
 	return w.store.Observed(map[*history.Stream]time.Time{w.stream: s.since})

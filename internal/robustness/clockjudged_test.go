@@ -172,6 +172,21 @@ func TestClockRestart(t *testing.T) {
 	})
 }
 
+// TestClockWaited: a read of now that waited while the clock was set may show a later state,
+// which proves nothing about the moment at which it began.
+func TestClockWaited(t *testing.T) {
+	for _, one := range []struct {
+		ended float64
+		want  string
+	}{{46, ""}, {44, "not refused"}} {
+		s := steppedStory()
+		waited := s.list(44, 18)
+		waited.Ago, waited.Ended = true, after(one.ended)
+		s.reads = append(s.reads, waited)
+		s.judges(t, []clockAnswer{{49.999, 17, one.want}})
+	}
+}
+
 // TestClockLate: a time in a late gap is refused, and something explains the gap.
 func TestClockLate(t *testing.T) {
 	s := steppedStory()
