@@ -22,6 +22,7 @@ import (
 
 	"github.com/watchkeeper/watchkeeper/internal/api"
 	"github.com/watchkeeper/watchkeeper/internal/cli/termtext"
+	"github.com/watchkeeper/watchkeeper/internal/cli/values"
 	"github.com/watchkeeper/watchkeeper/internal/completion"
 	"github.com/watchkeeper/watchkeeper/internal/gateway"
 	"github.com/watchkeeper/watchkeeper/internal/recording"
@@ -42,7 +43,7 @@ type diagnoseOptions struct {
 	output
 	at            string
 	allNamespaces bool
-	maxBytes      bytesValue
+	maxBytes      values.Bytes
 }
 
 func newDiagnose(s streams) *cobra.Command {

@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/client-go/rest"
 
+	"github.com/watchkeeper/watchkeeper/internal/cli/values"
 	"github.com/watchkeeper/watchkeeper/internal/gateway"
 	"github.com/watchkeeper/watchkeeper/internal/history"
 	"github.com/watchkeeper/watchkeeper/internal/recording"
@@ -31,7 +32,7 @@ type openOptions struct {
 	streams
 	zone
 	server    server.Options
-	maxBytes  bytesValue
+	maxBytes  values.Bytes
 	logFormat string
 	verbosity int
 }

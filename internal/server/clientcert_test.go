@@ -17,6 +17,7 @@ import (
 	"math/big"
 	"net"
 	"net/http"
+	"os"
 	"path/filepath"
 	"slices"
 	"sync/atomic"
@@ -24,6 +25,8 @@ import (
 	"time"
 
 	"k8s.io/client-go/util/cert"
+
+	"github.com/watchkeeper/watchkeeper/internal/servingcert"
 )
 
 // A clientCA signs the certificates of clients.
@@ -83,14 +86,22 @@ type certServer struct {
 func newCertServer(t *testing.T) *certServer {
 	t.Helper()
 	dir := t.TempDir()
-	ensure(t, dir, testNames)
 	log := slog.New(slog.DiscardHandler)
-	config, err := newTLSConfig(filepath.Join(dir, certFile), filepath.Join(dir, keyFile), log)
+	crt, key, err := servingcert.EnsureDirectory(dir, []string{"127.0.0.1"}, log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := servingcert.OpenFiles(crt, key, log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := newTLSConfig(files.Certificate)
+	ca, err := os.ReadFile(filepath.Join(dir, servingcert.CAFile))
 	if err != nil {
 		t.Fatal(err)
 	}
 	s := &certServer{root: x509.NewCertPool()}
-	s.root.AppendCertsFromPEM(readFiles(t, dir)[caFile])
+	s.root.AppendCertsFromPEM(ca)
 	requestClientCerts(config, s.pool.Load)
 
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

@@ -82,8 +82,8 @@ func fanOut(b *testing.B, proto string, conns, streams, batch int) {
 	opts := server.Options{RESTConfig: &rest.Config{Host: upstream.URL}, Address: "127.0.0.1"}
 	if proto != "http1" {
 		dir := b.TempDir()
-		opts.TLSCertFile, opts.TLSKeyFile = filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key")
-		writePair(b, opts.TLSCertFile, opts.TLSKeyFile, 1)
+		opts.Cert.File, opts.Cert.KeyFile = filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key")
+		writePair(b, opts.Cert.File, opts.Cert.KeyFile, 1)
 	}
 	listening := make(chan string, 1)
 	opts.OnListening = func(url, _ string) { listening <- url }

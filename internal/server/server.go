@@ -5,8 +5,6 @@ package server
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"log"
@@ -60,15 +58,8 @@ type Options struct {
 	// replaced; any other file is an error.
 	UnixSocket string
 
-	// TLSCertFile and TLSKeyFile enable TLS. They are reloaded when they change.
-	TLSCertFile string
-	TLSKeyFile  string
-
-	// CertDir is the directory of the self-signed certificate of shared mode, which is used
-	// if there is no TLSCertFile. CertNames are names that the certificate has besides those
-	// of this machine.
-	CertDir   string
-	CertNames []string
+	// Cert selects the certificate; the zero value is for local mode without TLS.
+	Cert CertOptions
 
 	// Impersonator describes the API server with the credentials by which callers of shared
 	// mode are impersonated that have no token; nil if they are not.
@@ -145,9 +136,8 @@ type server struct {
 	rec          *recorder.Recorder // nil if recording is disabled
 	main         *endpoint
 	audit        *audit.Auditor // nil if auditing is off
-	// certNames are the names of the self-signed certificate; nil for none.
-	certNames []string
-	admin     *endpoint // nil without one
+	cert         *certificate   // nil without TLS
+	admin        *endpoint      // nil without one
 }
 
 // endpoint is a listener and the HTTP server on it.
@@ -204,10 +194,10 @@ func newServer(ctx context.Context, opts Options) (*server, error) {
 	if s.gw, err = gateway.New(gwOpts); err != nil {
 		return nil, err
 	}
-	tlsConfig, err := s.tlsConfig()
-	if err != nil {
+	if s.cert, err = s.openCertificate(ctx); err != nil {
 		return nil, err
 	}
+	tlsConfig := s.tlsConfig(s.cert)
 
 	listener, err := listen(ctx, opts)
 	if err != nil {
@@ -238,29 +228,6 @@ func newServer(ctx context.Context, opts Options) (*server, error) {
 	return s, nil
 }
 
-// tlsConfig returns the configuration of the main listener, nil without TLS. Shared mode
-// always has TLS, and asks for client certificates.
-func (s *server) tlsConfig() (config *tls.Config, err error) {
-	certFile, keyFile := s.opts.TLSCertFile, s.opts.TLSKeyFile
-	shared := s.opts.Gateway.Shared != nil
-	if shared && certFile == "" && keyFile == "" {
-		if s.certNames, err = selfSignedNames(s.opts.Address, s.opts.CertNames); err != nil {
-			return nil, err
-		}
-		if certFile, keyFile, err = ensureSelfSigned(s.opts.CertDir, s.certNames, s.log); err != nil {
-			return nil, err
-		}
-	}
-	if config, err = newTLSConfig(certFile, keyFile, s.log); shared && err == nil {
-		requestClientCerts(config, func() *x509.CertPool {
-			pool := x509.NewCertPool()
-			pool.AppendCertsFromPEM(s.gw.ClientCAs())
-			return pool // empty while they are not known
-		})
-	}
-	return config, err
-}
-
 func (s *server) newHTTPServer(handler http.Handler) *http.Server {
 	var protocols http.Protocols
 	protocols.SetHTTP1(true)
@@ -289,8 +256,10 @@ func (s *server) run(ctx context.Context) error {
 	if s.rec != nil {
 		recording.Go(func() { s.rec.Run(last, s.gw.Cache()) })
 	}
-	if s.certNames != nil {
-		leaf.Go(func() { renewSelfSigned(inner, s.opts.CertDir, s.certNames, renewInterval, s.log) })
+	if s.cert != nil {
+		for _, run := range s.cert.run {
+			leaf.Go(func() { run(inner) })
+		}
 	}
 	// The audit log ends after the last request.
 	auditing, stopAudit := context.WithCancel(context.WithoutCancel(ctx))

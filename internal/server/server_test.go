@@ -315,8 +315,8 @@ func TestInvalidOptions(t *testing.T) {
 		{"socket is served", server.Options{UnixSocket: filepath.Join(dir, "served")}, "unix-socket", syscall.EADDRINUSE, ""},
 		{"socket in no directory", server.Options{UnixSocket: filepath.Join(dir, "no", "s")}, "unix-socket", fs.ErrNotExist, ""},
 		{"no www", server.Options{Gateway: gateway.Options{WWW: filepath.Join(dir, "no")}}, "", fs.ErrNotExist, "--www: "},
-		{"certificate alone", server.Options{TLSCertFile: file}, "", nil, "--tls-private-key-file"},
-		{"no certificate in it", server.Options{TLSCertFile: file, TLSKeyFile: file}, "", nil, "--tls-cert-file"},
+		{"certificate alone", server.Options{Cert: server.CertOptions{File: file}}, "", nil, "--tls-private-key-file"},
+		{"no certificate in it", server.Options{Cert: server.CertOptions{File: file, KeyFile: file}}, "", nil, "--tls-cert-file"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			tc.opts.RESTConfig = &rest.Config{Host: "http://127.0.0.1:1"}

@@ -67,7 +67,7 @@ func TestTLS(t *testing.T) {
 	dir := t.TempDir()
 	certFile, keyFile := filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key")
 	pool := writePair(t, certFile, keyFile, 1)
-	s := start(t, echo, server.Options{TLSCertFile: certFile, TLSKeyFile: keyFile})
+	s := start(t, echo, server.Options{Cert: server.CertOptions{File: certFile, KeyFile: keyFile}})
 	if !strings.HasPrefix(s.url, "https://127.0.0.1:") {
 		t.Fatalf("url %q", s.url)
 	}
@@ -121,7 +121,7 @@ func TestStandardHTTP2(t *testing.T) {
 		dir := t.TempDir()
 		certFile, keyFile := filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key")
 		pool := writePair(t, certFile, keyFile, 1)
-		s := start(t, echo, server.Options{TLSCertFile: certFile, TLSKeyFile: keyFile, StandardHTTP2: standard})
+		s := start(t, echo, server.Options{Cert: server.CertOptions{File: certFile, KeyFile: keyFile}, StandardHTTP2: standard})
 		transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}, ForceAttemptHTTP2: true}
 		if proto, code, body := fetch(t, transport, s.url+"/api"); proto != "HTTP/2.0" || code != 200 || body != "/api" {
 			t.Errorf("standard %v: %s %d %q", standard, proto, code, body)

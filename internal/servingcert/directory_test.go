@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package server
+package servingcert
 
 import (
 	"bytes"
@@ -21,7 +21,7 @@ import (
 
 var testNames = []string{"127.0.0.1", "::1", "gateway.example.com", "localhost"}
 
-// newPair makes a pair for testNames as ensureSelfSigned does, valid for maxAge.
+// newPair makes a pair for testNames as EnsureDirectory does, valid for maxAge.
 func newPair(t testing.TB, maxAge time.Duration) map[string][]byte {
 	t.Helper()
 	opts := pairOptions(testNames)
@@ -90,11 +90,11 @@ func checkPair(t testing.TB, dir string, names []string) *x509.Certificate {
 	return pair.Leaf
 }
 
-// ensure calls ensureSelfSigned and returns its log.
+// ensure calls EnsureDirectory and returns its log.
 func ensure(t testing.TB, dir string, names []string) string {
 	t.Helper()
 	var out bytes.Buffer
-	crt, key, err := ensureSelfSigned(dir, names, slog.New(slog.NewTextHandler(&out, nil)))
+	crt, key, err := EnsureDirectory(dir, names, slog.New(slog.NewTextHandler(&out, nil)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -159,7 +159,7 @@ func TestSelfSignedNames(t *testing.T) {
 		{"", []string{""}, nil},
 		{"", []string{"a.*.com"}, nil},
 	} {
-		names, err := selfSignedNames(c.address, c.sans)
+		names, err := Names(c.address, c.sans)
 		if c.also == nil {
 			if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("--tls-san %q", c.sans[0])) || !strings.Contains(err.Error(), "use one such as") {
 				t.Errorf("%q: %q, %v", c.sans, names, err)
@@ -175,7 +175,7 @@ func TestSelfSignedNames(t *testing.T) {
 }
 
 func TestSelfSignedIsRenewedBeforeItExpires(t *testing.T) {
-	if minValidity < 7*renewInterval {
+	if minValidity < 7*RenewInterval {
 		t.Error("an operator has less than a week to see that renewals fail")
 	}
 	dir := t.TempDir()
@@ -245,7 +245,7 @@ func TestFilesOfOthersAreNotReplaced(t *testing.T) {
 	} {
 		dir := t.TempDir()
 		writeFiles(t, dir, files)
-		_, _, err := ensureSelfSigned(dir, testNames, slog.New(slog.DiscardHandler))
+		_, _, err := EnsureDirectory(dir, testNames, slog.New(slog.DiscardHandler))
 		if err == nil || !strings.HasPrefix(err.Error(), "--cert-dir "+dir+": its files are not from the gateway") || !strings.Contains(err.Error(), "use --tls-cert-file "+filepath.Join(dir, certFile)) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -316,7 +316,7 @@ func TestCertDirErrors(t *testing.T) {
 		unreadable:                "make it readable, or use another directory",
 		unwritable:                "is a directory: use a directory that the gateway may write to",
 	} {
-		_, _, err := ensureSelfSigned(dir, testNames, slog.New(slog.DiscardHandler))
+		_, _, err := EnsureDirectory(dir, testNames, slog.New(slog.DiscardHandler))
 		if err == nil || !strings.HasPrefix(err.Error(), "--cert-dir "+dir+": ") || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", dir, err)
 		}
@@ -332,7 +332,7 @@ func TestCertDirErrors(t *testing.T) {
 	// One that cannot be used says so, not that there is no lock.
 	foreign := foreignPair(t)
 	writeFiles(t, unwritable, foreign)
-	if _, _, err := ensureSelfSigned(unwritable, testNames, slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), "not from the gateway") {
+	if _, _, err := EnsureDirectory(unwritable, testNames, slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), "not from the gateway") {
 		t.Error(err)
 	}
 }

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package server
+package servingcert
 
 import (
 	"bufio"
@@ -87,7 +87,7 @@ func TestChild(t *testing.T) {
 	switch mode, dir := args[0], args[1]; mode {
 	case "ensure":
 		log := slog.New(slog.NewTextHandler(os.Stdout, nil))
-		if _, _, err := ensureSelfSigned(dir, args[2:], log); err != nil {
+		if _, _, err := EnsureDirectory(dir, args[2:], log); err != nil {
 			t.Fatal(err)
 		}
 	case "replace": // repeatedly, by pairs that are already made, until killed
@@ -186,7 +186,7 @@ func TestConcurrentStarts(t *testing.T) {
 				wg.Go(func() {
 					if i%2 == 0 { // goroutines as well, since tests of the server share a process
 						var out bytes.Buffer
-						if _, _, err := ensureSelfSigned(dir, names, slog.New(slog.NewTextHandler(&out, nil))); err != nil {
+						if _, _, err := EnsureDirectory(dir, names, slog.New(slog.NewTextHandler(&out, nil))); err != nil {
 							t.Error(err)
 						}
 						outputs[i] = out.String()
@@ -215,11 +215,11 @@ func TestSelfSignedIsRenewedWhileServing(t *testing.T) {
 	ensure(t, dir, testNames)
 	var out bytes.Buffer
 	log := slog.New(slog.NewTextHandler(&out, nil))
-	config, err := newTLSConfig(filepath.Join(dir, certFile), filepath.Join(dir, keyFile), log)
+	files, err := OpenFiles(filepath.Join(dir, certFile), filepath.Join(dir, keyFile), log)
 	if err != nil {
 		t.Fatal(err)
 	}
-	listener, err := tls.Listen("tcp", "127.0.0.1:0", config)
+	listener, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{GetCertificate: files.Certificate})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -270,7 +270,7 @@ func TestSelfSignedIsRenewedWhileServing(t *testing.T) {
 	renewing := make(chan struct{})
 	go func() {
 		defer close(renewing)
-		renewSelfSigned(ctx, dir, testNames, time.Millisecond, slog.New(slog.NewTextHandler(&renewals, nil)))
+		RenewDirectory(ctx, dir, testNames, time.Millisecond, slog.New(slog.NewTextHandler(&renewals, nil)))
 	}()
 	deadline := time.Now().Add(time.Minute)
 	for {
@@ -308,7 +308,7 @@ func TestSelfSignedIsRenewedWhileServing(t *testing.T) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		renewSelfSigned(ctx, dir, testNames, time.Millisecond, slog.New(slog.NewTextHandler(failures, nil)))
+		RenewDirectory(ctx, dir, testNames, time.Millisecond, slog.New(slog.NewTextHandler(failures, nil)))
 	}()
 	for range 3 {
 		if line := <-failures; !strings.Contains(line, "level=ERROR") || !strings.Contains(line, "--cert-dir") {

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package server
+package servingcert
 
 import (
 	"context"
@@ -34,6 +34,9 @@ const (
 	keyFile  = "tls.key"
 )
 
+// CAFile is the file of the CA in the directory of [EnsureDirectory].
+const CAFile = caFile
+
 // A pair is replaced in two steps, so that a process that is killed at any moment
 // leaves no mixture that the next one cannot repair:
 //
@@ -52,22 +55,22 @@ const (
 	// minValidity is how long a pair must remain valid to be used. A server that
 	// runs for longer replaces it in time.
 	minValidity = 30 * 24 * time.Hour
-	// renewInterval is the time between the checks of a running server.
-	renewInterval = 24 * time.Hour
+	// RenewInterval is the time between the checks of a running server.
+	RenewInterval = 24 * time.Hour
 	// maxNames limits the names that a new pair takes over from the previous one.
 	maxNames = 100
 	// commonHost is in the common names that the library gives to the certificates.
 	commonHost = "localhost"
 )
 
-// ourCA matches the common name of the CA of a pair that ensureSelfSigned made.
+// ourCA matches the common name of the CA of a pair that EnsureDirectory made.
 var ourCA = regexp.MustCompile(`^` + commonHost + `-ca@[0-9]+$`)
 
-// selfSignedNames returns the names that a self-signed certificate is for: the ways
+// Names returns the names that a self-signed certificate is for: the ways
 // to reach this machine from itself, its host name, the IP address that the server
 // listens on, and the values of --tls-san.
-func selfSignedNames(address string, sans []string) ([]string, error) {
-	names := []string{commonHost, "127.0.0.1", "::1"}
+func Names(address string, sans []string) ([]string, error) {
+	var names []string
 	if host, err := os.Hostname(); err == nil {
 		if name, ok := certName(host); ok {
 			names = append(names, name)
@@ -77,6 +80,13 @@ func selfSignedNames(address string, sans []string) ([]string, error) {
 	if ip := net.ParseIP(address); ip != nil && !ip.IsUnspecified() {
 		names = append(names, ip.String())
 	}
+	return SharedNames(sans, names...)
+}
+
+// SharedNames returns the names of a certificate that several machines serve: localhost,
+// the values of --tls-san, and more.
+func SharedNames(sans []string, more ...string) ([]string, error) {
+	names := append([]string{commonHost, "127.0.0.1", "::1"}, more...)
 	for _, san := range sans {
 		name, ok := certName(san)
 		if !ok {
@@ -98,9 +108,10 @@ func certName(s string) (string, bool) {
 	return s, valid
 }
 
-// ensureSelfSigned makes a self-signed certificate for names in dir, unless there is
-// one that can be used, and returns its files. It never replaces files of others.
-func ensureSelfSigned(dir string, names []string, log *slog.Logger) (crt, key string, err error) {
+// EnsureDirectory makes a self-signed certificate for names in dir, unless there is
+// one that can be used, and returns the files of the certificate and its key. It never
+// replaces files of others. Concurrent processes make one certificate.
+func EnsureDirectory(dir string, names []string, log *slog.Logger) (crt, key string, err error) {
 	fail := func(err error) (string, string, error) {
 		return "", "", fmt.Errorf("--cert-dir %s: %w", dir, err)
 	}
@@ -146,9 +157,9 @@ func ensureSelfSigned(dir string, names []string, log *slog.Logger) (crt, key st
 	return crt, key, nil
 }
 
-// renewSelfSigned replaces the pair before it expires, until ctx ends. The server
+// RenewDirectory replaces the pair before it expires, until ctx ends. The server
 // reloads it as it does with any pair.
-func renewSelfSigned(ctx context.Context, dir string, names []string, interval time.Duration, log *slog.Logger) {
+func RenewDirectory(ctx context.Context, dir string, names []string, interval time.Duration, log *slog.Logger) {
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
 	for {
@@ -156,7 +167,7 @@ func renewSelfSigned(ctx context.Context, dir string, names []string, interval t
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
-			if _, _, err := ensureSelfSigned(dir, names, log); err != nil {
+			if _, _, err := EnsureDirectory(dir, names, log); err != nil {
 				log.Error("self-signed TLS certificate not renewed, it expires soon or is damaged", "err", err)
 			}
 		}
@@ -220,16 +231,23 @@ func inspect(dir string, names []string) (reason string, also []string, err erro
 			return "the certificate is valid only until " + c.NotAfter.Format(time.RFC3339), nil, nil
 		}
 	}
+	reason, also = missingName(leaf, names)
+	return reason, also, nil
+}
+
+// missingName returns why a certificate is not for names, and, in that case, the names
+// that it is for.
+func missingName(leaf *x509.Certificate, names []string) (reason string, also []string) {
 	for _, name := range names {
 		if leaf.VerifyHostname(name) != nil {
 			also = slices.Clone(leaf.DNSNames)
 			for _, ip := range leaf.IPAddresses {
 				also = append(also, ip.String())
 			}
-			return "the certificate is not for " + name, also, nil
+			return "the certificate is not for " + name, also
 		}
 	}
-	return "", nil, nil
+	return "", nil
 }
 
 // mergeNames returns names and those of a previous pair, unless that are too many.
