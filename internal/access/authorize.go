@@ -64,8 +64,8 @@ func (v Verdict) Refusal(a authorizer.Attributes) *metav1.Status {
 // An Authorizer asks the API server what callers may do, and caches its answers for ten
 // seconds. It is safe for concurrent use.
 type Authorizer struct {
-	review   authorizer.Authorizer       // without a cache
-	check    func(context.Context) error // why the API server is not ready; nil for no check
+	review   authorizer.Authorizer                    // without a cache
+	ready    func(context.Context) (time.Time, error) // since when the API server is ready, or why not; nil for no check
 	inflight *upstream.Inflight[Verdict]
 	known    *cache.LRUExpireCache // question to decision
 	hints    *hints
@@ -138,20 +138,27 @@ func (z *Authorizer) cached(q question, a *authorizer.AttributesRecord) (Verdict
 
 // ask asks the API server.
 func (z *Authorizer) ask(ctx context.Context, a authorizer.Attributes) Verdict {
-	d, reason, err := z.review.Authorize(ctx, a)
-	switch {
-	case d == authorizer.DecisionAllow:
-		return Verdict{upstream.Allowed, reason}
-	case err != nil:
-		return Verdict{upstream.Unknown, upstream.Cause(err)}
-	}
-	// An API server that starts does not know RBAC yet, and denies what it allows later.
-	if z.check != nil {
-		if err := z.check(ctx); err != nil {
+	for {
+		asked := time.Now()
+		d, reason, err := z.review.Authorize(ctx, a)
+		switch {
+		case d == authorizer.DecisionAllow:
+			return Verdict{upstream.Allowed, reason}
+		case err != nil:
+			return Verdict{upstream.Unknown, upstream.Cause(err)}
+		case z.ready == nil:
+			return Verdict{upstream.Denied, reason}
+		}
+		// An API server that starts does not know RBAC yet, and denies what it allows later.
+		// If it has become ready meanwhile, only its next answer counts.
+		since, err := z.ready(ctx)
+		if err != nil {
 			return Verdict{upstream.Unknown, upstream.Cause(err)}
 		}
+		if !since.After(asked) {
+			return Verdict{upstream.Denied, reason}
+		}
 	}
-	return Verdict{upstream.Denied, reason}
 }
 
 // refused notes that a later review contradicts an answer.

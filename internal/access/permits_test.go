@@ -61,6 +61,12 @@ func (r *fakeAuthorizer) refuse(name string) {
 	r.refused[name] = true
 }
 
+func (r *fakeAuthorizer) allow(name string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.refused, name)
+}
+
 func (r *fakeAuthorizer) fail(err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -220,11 +226,12 @@ func TestDenialBeforeReady(t *testing.T) {
 		r := newFakeAuthorizer()
 		z := newTestAuthorizer(t, r)
 		var starting atomic.Bool
-		z.check = func(context.Context) error {
+		var since time.Time
+		z.ready = func(context.Context) (time.Time, error) {
 			if starting.Load() {
-				return errors.New("the API server is not ready")
+				return since, errors.New("the API server is not ready")
 			}
-			return nil
+			return since, nil
 		}
 		p := runPermits(t, z)
 		a := callerNamed("a")
@@ -245,6 +252,33 @@ func TestDenialBeforeReady(t *testing.T) {
 		time.Sleep(12 * time.Second) // the check is repeated soon
 		if !ended(permit) || permit.Refusal().Code != 403 {
 			t.Errorf("refusal: %v", permit.Refusal())
+		}
+	})
+}
+
+// TestDenialWhileBecomingReady: a denial does not count if the API server may have become
+// ready only after it.
+func TestDenialWhileBecomingReady(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newFakeAuthorizer()
+		z := newTestAuthorizer(t, r)
+		var since time.Time
+		z.ready = func(context.Context) (time.Time, error) {
+			if since.IsZero() {
+				time.Sleep(time.Second) // it becomes ready
+				since = time.Now()
+				r.allow("a")
+			}
+			return since, nil
+		}
+		a, b := callerNamed("a"), callerNamed("b")
+		r.refuse("a")
+		r.refuse("b")
+		if v := z.Decide(t.Context(), a, watchPods(a, "x")); !v.Allowed() || r.count("a") != 2 {
+			t.Errorf("verdict %v", v)
+		}
+		if v := z.Decide(t.Context(), b, watchPods(b, "x")); v.Refusal(watchPods(b, "x")).Code != 403 || r.count("b") != 1 {
+			t.Errorf("verdict %v", v)
 		}
 	})
 }

@@ -70,7 +70,7 @@ func NewShared(up *upstream.Server, opts SharedOptions, b *upstream.Background, 
 	if s.Authorizer, err = NewAuthorizer(client, opts.Decisions, b); err != nil {
 		return nil, fmt.Errorf("authorization: %w", err)
 	}
-	s.Authorizer.check = up.Check
+	s.Authorizer.ready = up.ReadySince
 	s.Permits = NewPermits(s.Authorizer, credentials, log)
 	return s, nil
 }

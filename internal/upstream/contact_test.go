@@ -254,6 +254,35 @@ func TestFrozenWhileAsked(t *testing.T) {
 	})
 }
 
+// TestReadySince: an API server is asked again whether it is ready after a connection broke:
+// it may have started again.
+func TestReadySince(t *testing.T) {
+	o := newOutage(t)
+	before := time.Now()
+	first, err := o.up.ReadySince(t.Context())
+	if err != nil || first.Before(before) {
+		t.Fatalf("ready since %v, %v", first, err)
+	}
+	if again, err := o.up.ReadySince(t.Context()); err != nil || !again.Equal(first) {
+		t.Errorf("ready since %v, %v, and before since %v", again, err, first)
+	}
+	o.up.setBroken()
+	o.up.heard()
+	o.set(func() { o.ready = "[-]poststarthook/rbac/bootstrap-roles failed: reason withheld\n" })
+	if since, err := o.up.ReadySince(t.Context()); err == nil {
+		t.Errorf("ready since %v, though it says that it is not", since)
+	}
+	o.set(func() { o.ready = "" })
+	ready := time.Now()
+	since, err := o.up.ReadySince(t.Context())
+	if err != nil || since.Before(ready) {
+		t.Errorf("ready since %v, %v", since, err)
+	}
+	if again, err := o.up.ReadySince(t.Context()); err != nil || !again.Equal(since) {
+		t.Errorf("ready since %v, %v, and before since %v", again, err, since)
+	}
+}
+
 // TestNotReady: an API server that answers, but says that it is not ready, is not up. One
 // that does not say is.
 func TestNotReady(t *testing.T) {

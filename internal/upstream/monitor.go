@@ -40,6 +40,7 @@ type monitor struct {
 	since  time.Time  // see Contact
 	asked  time.Time  // when the last question was settled
 	readyz time.Time  // when the API server last answered /readyz, or refused to
+	ready  time.Time  // the first of those times since it was not ready, or since a connection broke
 
 	questions singleflight.Group // of ContactUntil
 	doubted   time.Time          // when ContactUntil last got no answer
@@ -88,6 +89,18 @@ func (u *Server) Monitor(ctx context.Context) {
 // Check asks as Monitor does, and returns why the API server does not answer, or is not ready.
 func (u *Server) Check(ctx context.Context) error { return u.ask(ctx) }
 
+// ReadySince is Check, and returns since when the API server is known to be ready: no
+// connection has broken since, so that it has not started again.
+func (u *Server) ReadySince(ctx context.Context) (time.Time, error) {
+	if err := u.ask(ctx); err != nil {
+		return time.Time{}, err
+	}
+	m := u.monitor
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.ready, nil
+}
+
 // ask finds out whether the API server answers and is ready. Callers share a question.
 func (u *Server) ask(ctx context.Context) error {
 	m, began := u.monitor, time.Now()
@@ -122,7 +135,7 @@ func (u *Server) ask(ctx context.Context) error {
 func (u *Server) checkReady(ctx context.Context) error {
 	m := u.monitor
 	m.mu.Lock()
-	known := m.err == nil && time.Since(m.readyz) < maxAnswerAge
+	known := m.err == nil && time.Since(m.readyz) < maxAnswerAge && u.isReadyUnbroken()
 	m.mu.Unlock()
 	if known {
 		return nil
@@ -151,8 +164,15 @@ func (u *Server) checkReady(ctx context.Context) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.readyz = time.Now()
+	if m.err != nil || !u.isReadyUnbroken() {
+		m.ready = m.readyz
+	}
 	return nil
 }
+
+// isReadyUnbroken reports whether no connection has broken since the API server was first
+// known to be ready. The caller holds the monitor's mutex.
+func (u *Server) isReadyUnbroken() bool { return u.monitor.ready.UnixNano() > u.brokenAt.Load() }
 
 // A silence is why /readyz has no answer: the API server does not answer at all.
 type silence struct{ error }
@@ -243,6 +263,12 @@ func (m *monitor) outage(was error) string {
 // [Server.Monitor] logs.
 func (u *Server) Broken() bool { return u.broken.Load() || isSilence(u.Contact().Err) }
 
+// setBroken notes that a connection to the API server failed or broke.
+func (u *Server) setBroken() {
+	u.broken.Store(true)
+	u.brokenAt.Store(time.Now().UnixNano())
+}
+
 // heard notes that the API server answered.
 func (u *Server) heard() {
 	u.broken.Store(false)
@@ -260,7 +286,7 @@ func (b *heardBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	switch {
 	case err != nil && err != io.EOF && b.ctx.Err() == nil:
-		b.up.broken.Store(true)
+		b.up.setBroken()
 	case n > 0:
 		b.up.lastAnswer.Store(time.Now().UnixNano())
 	}

@@ -77,6 +77,7 @@ type Server struct {
 	lastAnswer atomic.Int64 // Unix nanoseconds, see LastAnswer
 	silent     atomic.Bool  // see Silent
 	broken     atomic.Bool  // see Broken
+	brokenAt   atomic.Int64 // Unix nanoseconds: when a connection last failed or broke
 	monitor    *monitor
 }
 
@@ -311,7 +312,7 @@ var _ utilnet.RoundTripperWrapper = (*answerRecorder)(nil)
 func (a *answerRecorder) RoundTrip(r *http.Request) (*http.Response, error) {
 	res, err := a.base.RoundTrip(r)
 	if err != nil && r.Context().Err() == nil {
-		a.up.broken.Store(true)
+		a.up.setBroken()
 	}
 	if err != nil || res.StatusCode >= 500 {
 		return res, err
