@@ -28,11 +28,11 @@ func newAdmin(gw *gateway.Gateway, up *upstream.Server, rec *recorder.Recorder, 
 	mux.HandleFunc("/livez", func(w http.ResponseWriter, _ *http.Request) { plain(w, http.StatusOK, "ok") })
 	mux.HandleFunc("/readyz", func(w http.ResponseWriter, r *http.Request) { readyz(gw, up, rec, w, r) })
 	mux.Handle("/metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{Registry: registry}))
-	mux.HandleFunc("/debug/pprof/", pprof.Index)
+	mux.Handle("/debug/pprof/", fromHere(pprof.Index))
 	mux.HandleFunc("/debug/pprof/cmdline", http.NotFound)
-	mux.HandleFunc("/debug/pprof/profile", pprof.Profile)
-	mux.HandleFunc("/debug/pprof/symbol", pprof.Symbol)
-	mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
+	mux.Handle("/debug/pprof/profile", fromHere(pprof.Profile))
+	mux.Handle("/debug/pprof/symbol", fromHere(pprof.Symbol))
+	mux.Handle("/debug/pprof/trace", fromHere(pprof.Trace))
 	if isLoopback(addr) {
 		return localOnly(mux)
 	}
@@ -116,6 +116,20 @@ func plain(w http.ResponseWriter, code int, body string) {
 	h.Set("Cache-Control", "no-cache, private")
 	w.WriteHeader(code)
 	io.WriteString(w, body) //nolint:errcheck // the client is gone
+}
+
+// fromHere refuses clients on other machines. In a Pod the admin listener is open to the
+// cluster, for probes and metrics, and profiles cost CPU; "kubectl port-forward" connects
+// from inside the Pod.
+func fromHere(next http.HandlerFunc) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		host, _, err := net.SplitHostPort(r.RemoteAddr)
+		if ip := net.ParseIP(host); err != nil || ip == nil || !ip.IsLoopback() {
+			plain(w, http.StatusForbidden, "profiles are for clients on this machine: use kubectl port-forward\n")
+			return
+		}
+		next(w, r)
+	})
 }
 
 // localOnly refuses requests whose Host is not this machine: with such a Host a

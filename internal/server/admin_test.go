@@ -1,0 +1,37 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import (
+	"net"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// TestProfilesFromHere: where the admin listener is open to other machines, they get no
+// profiles.
+func TestProfilesFromHere(t *testing.T) {
+	admin := newAdmin(nil, nil, nil, prometheus.NewRegistry(), &net.TCPAddr{IP: net.IPv4zero, Port: 8002})
+	for client, want := range map[string]int{"127.0.0.1:1": 200, "[::1]:1": 200, "192.0.2.1:1": 403, "[2001:db8::1]:1": 403, "": 403} {
+		for _, path := range []string{"/debug/pprof/", "/debug/pprof/heap", "/debug/pprof/symbol"} {
+			r := httptest.NewRequest("GET", path, nil)
+			r.RemoteAddr = client
+			w := httptest.NewRecorder()
+			admin.ServeHTTP(w, r)
+			if w.Code != want {
+				t.Errorf("%s from %q: %d, want %d", path, client, w.Code, want)
+			}
+		}
+	}
+	for _, path := range []string{"/debug/pprof/profile", "/debug/pprof/trace"} {
+		r := httptest.NewRequest("GET", path, nil)
+		r.RemoteAddr = "192.0.2.1:1"
+		w := httptest.NewRecorder()
+		if admin.ServeHTTP(w, r); w.Code != 403 {
+			t.Errorf("%s: %d", path, w.Code)
+		}
+	}
+}
