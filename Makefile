@@ -83,7 +83,7 @@ picture: build ## Updates the README's screenshot of the page, and the pictures 
 .PHONY: lint
 lint: deps ## Runs gofmt, vet, staticcheck and govulncheck.
 	@scripts/gofmt
-	for dir in . localcluster clients informer/clientgo/compat; do (cd $$dir && if [ ! -f go.work ]; then export GOWORK=off; fi && go vet work && go run $(STATICCHECK) work) || exit; done
+	for dir in . localcluster clients deploy informer/clientgo/compat; do (cd $$dir && if [ ! -f go.work ]; then export GOWORK=off; fi && go vet work && go run $(STATICCHECK) work) || exit; done
 	@scripts/vulncheck $(GOVULNCHECK)
 
 .PHONY: bench

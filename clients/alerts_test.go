@@ -18,10 +18,13 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// TestAlerts: each expression in docs/alerts.yaml is valid, and a gateway that records
-// and serves has every metric in it, with the labels that it selects.
+// chartFiles has the alert rules and the dashboard.
+const chartFiles = "../deploy/chart/watchkeeper/files/"
+
+// TestAlerts: each expression of the alert rules and of the dashboard is valid, and a
+// gateway that records and serves has every metric in it, with the labels that it selects.
 func TestAlerts(t *testing.T) {
-	text, err := os.ReadFile("../docs/alerts.yaml")
+	text, err := os.ReadFile(chartFiles + "alerts.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,7 +66,8 @@ func TestAlerts(t *testing.T) {
 			})
 		}
 	}
-	if len(selectors) < 10 {
+	selectors = append(selectors, dashboardSelectors(t)...)
+	if len(selectors) < 25 {
 		t.Errorf("only %d metrics are used", len(selectors))
 	}
 
@@ -129,4 +133,38 @@ func hasLabels(series []string, matchers []*labels.Matcher) bool {
 		}
 	}
 	return true
+}
+
+// dashboardSelectors returns the metrics of the dashboard.
+func dashboardSelectors(t *testing.T) (all []*parser.VectorSelector) {
+	t.Helper()
+	text, err := os.ReadFile(chartFiles + "dashboard.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var dashboard struct {
+		Panels []struct {
+			Title   string
+			Targets []struct{ Expr string }
+		}
+	}
+	if err := yaml.Unmarshal(text, &dashboard); err != nil {
+		t.Fatal(err)
+	}
+	for _, panel := range dashboard.Panels {
+		for _, target := range panel.Targets {
+			expr, err := parser.NewParser(parser.Options{}).ParseExpr(target.Expr)
+			if err != nil {
+				t.Errorf("%s: %v", panel.Title, err)
+				continue
+			}
+			parser.Inspect(expr, func(n parser.Node, _ []parser.Node) error {
+				if v, ok := n.(*parser.VectorSelector); ok {
+					all = append(all, v)
+				}
+				return nil
+			})
+		}
+	}
+	return all
 }

@@ -54,7 +54,7 @@ func (c *Cluster) Gateway(args ...string) (*Gateway, error) {
 // freePort picks a port. localcluster uses those from 20000 on.
 func freePort() (string, error) { return freeport.Pick(10000, 10000) }
 
-// Program returns the path of watchkeeper. A gateway must have been started.
+// Program returns the path of watchkeeper. Build or Gateway has to be called before.
 func (c *Cluster) Program() string { return filepath.Join(c.work, "watchkeeper") }
 
 // build builds watchkeeper with the same flags as make, over a copy of make's
@@ -86,6 +86,16 @@ func (c *Cluster) Command(ctx context.Context, args ...string) ([]byte, error) {
 func (c *Cluster) Open(file string, args ...string) (*Gateway, error) {
 	g := &Gateway{cluster: c}
 	cmd := exec.Command(c.Program(), append([]string{"open", file, "--port", "0"}, args...)...)
+	return g, g.await(cmd)
+}
+
+// Build builds watchkeeper, for Program.
+func (c *Cluster) Build() error { return c.build() }
+
+// Run starts a command that serves as watchkeeper does. Its Gateway has no Admin, and cannot
+// be restarted.
+func (c *Cluster) Run(cmd *exec.Cmd) (*Gateway, error) {
+	g := &Gateway{cluster: c}
 	return g, g.await(cmd)
 }
 

@@ -1,0 +1,202 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package installed installs the chart into a control plane, with the Helm library, and
+// runs beside it what the Pods would run.
+package installed
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"helm.sh/helm/v4/pkg/action"
+	"helm.sh/helm/v4/pkg/chart/v2/loader"
+	"helm.sh/helm/v4/pkg/kube"
+	release "helm.sh/helm/v4/pkg/release/v1"
+
+	"github.com/watchkeeper/watchkeeper/internal/clustertest"
+)
+
+const (
+	chartDir = "../chart/watchkeeper"
+	name     = "watchkeeper" // of the release, and of its objects
+)
+
+var (
+	cluster *clustertest.Cluster
+	api     kubernetes.Interface
+)
+
+func TestMain(m *testing.M) {
+	os.Exit(func() int {
+		var err error
+		if cluster, err = clustertest.Start(3); err == nil {
+			defer cluster.Close()
+			err = cluster.Build()
+		}
+		if err == nil {
+			api, err = kubernetes.NewForConfig(cluster.Config)
+		}
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		return m.Run()
+	}())
+}
+
+// install installs the chart in a namespace of its own, which allows only what the Pod
+// Security Standard "restricted" does, and returns the namespace.
+func install(t *testing.T, values map[string]any) (namespace string, r *release.Release) {
+	t.Helper()
+	namespace = strings.ToLower(t.Name())
+	labels := map[string]string{}
+	for _, mode := range []string{"enforce", "warn", "audit"} {
+		labels["pod-security.kubernetes.io/"+mode] = "restricted"
+	}
+	_, err := api.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace, Labels: labels}}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	kubeconfig := cluster.Kubeconfig()
+	flags := genericclioptions.NewConfigFlags(false)
+	flags.KubeConfig, flags.Namespace = &kubeconfig, &namespace
+	config := action.NewConfiguration()
+	if err := config.Init(flags, namespace, "secret"); err != nil {
+		t.Fatal(err)
+	}
+	chart, err := loader.Load(chartDir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := action.NewInstall(config)
+	i.ReleaseName, i.Namespace, i.WaitStrategy, i.Timeout = name, namespace, kube.HookOnlyStrategy, time.Minute
+	installed, err := i.RunWithContext(t.Context(), chart, values)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		u := action.NewUninstall(config)
+		u.WaitStrategy = kube.HookOnlyStrategy
+		if _, err := u.Run(name); err != nil {
+			t.Error(err)
+		}
+	})
+	return namespace, installed.(*release.Release)
+}
+
+// pods returns the Pods of the release, when there are n of them.
+func pods(t *testing.T, namespace string, n int) []corev1.Pod {
+	t.Helper()
+	var pods []corev1.Pod
+	eventually(t, fmt.Sprintf("%d Pods", n), func(ctx context.Context) error {
+		list, err := api.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: "app.kubernetes.io/name=watchkeeper"})
+		if err != nil {
+			return err
+		}
+		if pods = list.Items; len(pods) != n {
+			return fmt.Errorf("%d Pods", len(pods))
+		}
+		return nil
+	})
+	return pods
+}
+
+// eventually waits until check returns nil.
+func eventually(t *testing.T, what string, check func(context.Context) error) {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(100 * time.Millisecond) {
+		err := check(t.Context())
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("no %s: %v", what, err)
+		}
+	}
+}
+
+// client returns a client for a gateway, as a Pod has it that mounts the ConfigMap with the
+// kubeconfig, with a token.
+func client(t *testing.T, namespace, url, token string) kubernetes.Interface {
+	t.Helper()
+	dir := t.TempDir()
+	eventually(t, "CA in the ConfigMap", func(ctx context.Context) error {
+		m, err := api.CoreV1().ConfigMaps(namespace).Get(ctx, name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		for file, content := range m.Data {
+			content = strings.NewReplacer("https://"+name+"."+namespace+".svc", url, "/var/run/secrets/kubernetes.io/serviceaccount/", "").Replace(content)
+			if err := os.WriteFile(filepath.Join(dir, file), []byte(content), 0o600); err != nil {
+				return err
+			}
+		}
+		if m.Data["ca.crt"] == "" {
+			return fmt.Errorf("it has %d data", len(m.Data))
+		}
+		return nil
+	})
+	if err := os.WriteFile(filepath.Join(dir, "token"), []byte(token), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	config, err := clientcmd.BuildConfigFromFlags("", filepath.Join(dir, "kubeconfig"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.QPS = -1
+	c, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// TestInstall: the default values. All objects are admitted, the Pods' programs run with
+// their own rights and no other, and clients are served from the cache.
+func TestInstall(t *testing.T) {
+	namespace, r := install(t, nil)
+	if !strings.Contains(r.Info.Notes, "rollout status deployment/watchkeeper") {
+		t.Errorf("notes: %s", r.Info.Notes)
+	}
+	admin, err := cluster.AdminToken(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	own, err := cluster.Token(t.Context(), namespace, name, time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, pod := range pods(t, namespace, 2) {
+		p := run(t, &pod, nil)
+		for _, token := range []string{admin, own} {
+			list, err := client(t, namespace, p.URL, token).CoreV1().Pods(namespace).List(t.Context(), metav1.ListOptions{ResourceVersion: "0"})
+			if err != nil || len(list.Items) != 2 {
+				t.Errorf("Pods through %s: %v", p.URL, err)
+			}
+		}
+		if _, err := client(t, namespace, p.URL, own).CoreV1().Secrets(namespace).List(t.Context(), metav1.ListOptions{}); err == nil {
+			t.Error("the gateway's identity may list Secrets")
+		}
+		for _, line := range complaints(p.Log()) {
+			t.Errorf("log: %s", line)
+		}
+		if _, err := p.get(t, "/livez"); err != nil {
+			t.Error(err)
+		}
+	}
+	if out, err := cluster.Kubectl(t.Context(), "-n", namespace, "rollout", "status", "deployment/watchkeeper", "--timeout=60s").CombinedOutput(); err != nil {
+		t.Errorf("rollout status: %v %s", err, out)
+	}
+}
