@@ -6,8 +6,10 @@
 package installed
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -15,12 +17,14 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"helm.sh/helm/v4/pkg/action"
+	chart "helm.sh/helm/v4/pkg/chart/v2"
 	"helm.sh/helm/v4/pkg/chart/v2/loader"
 	"helm.sh/helm/v4/pkg/kube"
 	release "helm.sh/helm/v4/pkg/release/v1"
@@ -60,26 +64,7 @@ func TestMain(m *testing.M) {
 // Security Standard "restricted" does, and returns the namespace.
 func install(t *testing.T, values map[string]any) (namespace string, r *release.Release) {
 	t.Helper()
-	namespace = strings.ToLower(t.Name())
-	labels := map[string]string{}
-	for _, mode := range []string{"enforce", "warn", "audit"} {
-		labels["pod-security.kubernetes.io/"+mode] = "restricted"
-	}
-	_, err := api.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace, Labels: labels}}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	kubeconfig := cluster.Kubeconfig()
-	flags := genericclioptions.NewConfigFlags(false)
-	flags.KubeConfig, flags.Namespace = &kubeconfig, &namespace
-	config := action.NewConfiguration()
-	if err := config.Init(flags, namespace, "secret"); err != nil {
-		t.Fatal(err)
-	}
-	chart, err := loader.Load(chartDir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	namespace, config, chart := prepare(t)
 	i := action.NewInstall(config)
 	i.ReleaseName, i.Namespace, i.WaitStrategy, i.Timeout = name, namespace, kube.HookOnlyStrategy, time.Minute
 	installed, err := i.RunWithContext(t.Context(), chart, values)
@@ -94,6 +79,44 @@ func install(t *testing.T, values map[string]any) (namespace string, r *release.
 		}
 	})
 	return namespace, installed.(*release.Release)
+}
+
+// upgrade upgrades what install has installed.
+func upgrade(t *testing.T, values map[string]any) {
+	t.Helper()
+	namespace, config, chart := prepare(t)
+	u := action.NewUpgrade(config)
+	u.Namespace, u.WaitStrategy, u.Timeout = namespace, kube.HookOnlyStrategy, time.Minute
+	if _, err := u.RunWithContext(t.Context(), name, chart, values); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// prepare returns what Helm's actions need, and makes the namespace of the test if there is
+// none yet.
+func prepare(t *testing.T) (namespace string, config *action.Configuration, chart *chart.Chart) {
+	t.Helper()
+	namespace = strings.ToLower(t.Name())
+	labels := map[string]string{}
+	for _, mode := range []string{"enforce", "warn", "audit"} {
+		labels["pod-security.kubernetes.io/"+mode] = "restricted"
+	}
+	_, err := api.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace, Labels: labels}}, metav1.CreateOptions{})
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		t.Fatal(err)
+	}
+	kubeconfig := cluster.Kubeconfig()
+	flags := genericclioptions.NewConfigFlags(false)
+	flags.KubeConfig, flags.Namespace = &kubeconfig, &namespace
+	config = action.NewConfiguration()
+	if err := config.Init(flags, namespace, "secret"); err != nil {
+		t.Fatal(err)
+	}
+	chart, err = loader.Load(chartDir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return namespace, config, chart
 }
 
 // pods returns the Pods of the release, when there are n of them.
@@ -195,6 +218,25 @@ func TestInstall(t *testing.T) {
 		if _, err := p.get(t, "/livez"); err != nil {
 			t.Error(err)
 		}
+	}
+	// An upgrade leaves what the gateways have written.
+	data := func() (secret map[string][]byte, ca string) {
+		t.Helper()
+		s, err := api.CoreV1().Secrets(namespace).Get(t.Context(), name+"-tls", metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, err := api.CoreV1().ConfigMaps(namespace).Get(t.Context(), name, metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s.Data, m.Data["ca.crt"]
+	}
+	secret, ca := data()
+	upgrade(t, map[string]any{"replicas": 3, "service": map[string]any{"annotations": map[string]any{"example.com/a": "b"}}})
+	pods(t, namespace, 3)
+	if after, afterCA := data(); len(secret) != 4 || !maps.EqualFunc(secret, after, bytes.Equal) || ca == "" || ca != afterCA {
+		t.Errorf("%d data of the Secret before, %d after; the CA %q, and %q", len(secret), len(after), ca, afterCA)
 	}
 	if out, err := cluster.Kubectl(t.Context(), "-n", namespace, "rollout", "status", "deployment/watchkeeper", "--timeout=60s").CombinedOutput(); err != nil {
 		t.Errorf("rollout status: %v %s", err, out)
