@@ -58,6 +58,11 @@ test: build ## Runs all tests except the soak tests. One part: scripts/test PART
 	@scripts/gofmt
 	@scripts/test
 
+.PHONY: image
+image: deps ## Makes a container image for linux/amd64 and linux/arm64 in dist/image (an OCI layout), without a container engine.
+	@scripts/ui
+	@scripts/image
+
 .PHONY: compat
 compat: deps ## Tests the informer's adapters with each supported version of client-go and controller-runtime.
 	@scripts/compat
