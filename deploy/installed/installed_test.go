@@ -21,6 +21,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"helm.sh/helm/v4/pkg/action"
@@ -154,6 +155,16 @@ func eventually(t *testing.T, what string, check func(context.Context) error) {
 // kubeconfig, with a token.
 func client(t *testing.T, namespace, url, token string) kubernetes.Interface {
 	t.Helper()
+	c, err := kubernetes.NewForConfig(clientConfig(t, namespace, url, token))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// clientConfig is the configuration of client.
+func clientConfig(t *testing.T, namespace, url, token string) *rest.Config {
+	t.Helper()
 	dir := t.TempDir()
 	eventually(t, "CA in the ConfigMap", func(ctx context.Context) error {
 		m, err := api.CoreV1().ConfigMaps(namespace).Get(ctx, name, metav1.GetOptions{})
@@ -179,11 +190,7 @@ func client(t *testing.T, namespace, url, token string) kubernetes.Interface {
 		t.Fatal(err)
 	}
 	config.QPS = -1
-	c, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
+	return config
 }
 
 // TestInstall: the default values. All objects are admitted, the Pods' programs run with
