@@ -137,4 +137,4 @@ soak: build ## Runs long fuzzing and fault tests (about eight hours).
 
 .PHONY: clean
 clean: ## Removes built files and the local control plane's data.
-	rm -rf bin .run ui/dist/* ui/informer/dist ui/informer/build "$(DIR)"
+	rm -rf bin dist .run ui/dist/* ui/informer/dist ui/informer/build "$(DIR)"

@@ -122,7 +122,7 @@ func (s *apiserver) backup() backup {
 }
 
 // bump is how far above all earlier RVs a bumped restore continues.
-const bump = 1_000_000
+const bump = 100_000
 
 // restore restores a backup and starts the server, which is down. Other clients write before
 // the gateway is back: sometimes until the RV has passed the one of before.

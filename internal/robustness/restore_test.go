@@ -12,7 +12,7 @@ import (
 //
 //	first    ─── 10 ─── backup 20 ─── 30 ─ 40      the last 20 are lost
 //	restored ─── 10 ─── backup 20 ──────────── 25' ─ 35'
-//	bumped   ─── 10 ─── backup 20 ──────────────────────────── 1000000'
+//	bumped   ─── 10 ─── backup 20 ──────────────────────────── 100000'
 //
 // An exchange belongs to one of them: its list and all its events. A stream of the
 // first one has to end before the first event of another. What a client makes of a
