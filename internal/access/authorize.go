@@ -42,6 +42,10 @@ func newQuestions() *fairness.Queue {
 	})
 }
 
+// maxReviewsOfOne bounds how often one question is asked again because the API server may
+// have started since.
+const maxReviewsOfOne = 3
+
 // A Verdict is the API server's answer to a SubjectAccessReview.
 type Verdict struct {
 	Decision upstream.Decision // Unknown: there was no answer
@@ -138,7 +142,7 @@ func (z *Authorizer) cached(q question, a *authorizer.AttributesRecord) (Verdict
 
 // ask asks the API server.
 func (z *Authorizer) ask(ctx context.Context, a authorizer.Attributes) Verdict {
-	for {
+	for range maxReviewsOfOne {
 		asked := time.Now()
 		d, reason, err := z.review.Authorize(ctx, a)
 		switch {
@@ -159,6 +163,7 @@ func (z *Authorizer) ask(ctx context.Context, a authorizer.Attributes) Verdict {
 			return Verdict{upstream.Denied, reason}
 		}
 	}
+	return Verdict{upstream.Unknown, "connections to the API server break"}
 }
 
 // refused notes that a later review contradicts an answer.

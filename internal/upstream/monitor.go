@@ -41,6 +41,7 @@ type monitor struct {
 	asked  time.Time  // when the last question was settled
 	readyz time.Time  // when the API server last answered /readyz, or refused to
 	ready  time.Time  // the first of those times since it was not ready, or since a connection broke
+	breaks int64      // the connections that had broken before ready
 
 	questions singleflight.Group // of ContactUntil
 	doubted   time.Time          // when ContactUntil last got no answer
@@ -140,6 +141,7 @@ func (u *Server) checkReady(ctx context.Context) error {
 	if known {
 		return nil
 	}
+	breaks := u.breaks.Load()
 	res, end, err := u.readyz(ctx)
 	if s, ok := errors.AsType[silence](err); ok {
 		return s.error
@@ -148,6 +150,7 @@ func (u *Server) checkReady(ctx context.Context) error {
 		if silent := u.probe(ctx); silent != nil {
 			return silent
 		}
+		breaks = u.breaks.Load()
 		res, end, err = u.readyz(ctx)
 	}
 	if err != nil {
@@ -165,14 +168,16 @@ func (u *Server) checkReady(ctx context.Context) error {
 	defer m.mu.Unlock()
 	m.readyz = time.Now()
 	if m.err != nil || !u.isReadyUnbroken() {
-		m.ready = m.readyz
+		m.ready, m.breaks = m.readyz, breaks
 	}
 	return nil
 }
 
 // isReadyUnbroken reports whether no connection has broken since the API server was first
 // known to be ready. The caller holds the monitor's mutex.
-func (u *Server) isReadyUnbroken() bool { return u.monitor.ready.UnixNano() > u.brokenAt.Load() }
+func (u *Server) isReadyUnbroken() bool {
+	return !u.monitor.ready.IsZero() && u.monitor.breaks == u.breaks.Load()
+}
 
 // A silence is why /readyz has no answer: the API server does not answer at all.
 type silence struct{ error }
@@ -266,7 +271,7 @@ func (u *Server) Broken() bool { return u.broken.Load() || isSilence(u.Contact()
 // setBroken notes that a connection to the API server failed or broke.
 func (u *Server) setBroken() {
 	u.broken.Store(true)
-	u.brokenAt.Store(time.Now().UnixNano())
+	u.breaks.Add(1)
 }
 
 // heard notes that the API server answered.

@@ -77,7 +77,7 @@ type Server struct {
 	lastAnswer atomic.Int64 // Unix nanoseconds, see LastAnswer
 	silent     atomic.Bool  // see Silent
 	broken     atomic.Bool  // see Broken
-	brokenAt   atomic.Int64 // Unix nanoseconds: when a connection last failed or broke
+	breaks     atomic.Int64 // how often a connection failed or broke
 	monitor    *monitor
 }
 
