@@ -171,7 +171,7 @@ func renewed(data map[string][]byte, names []string) (next map[string][]byte, re
 	if err != nil {
 		return nil, "", err
 	}
-	if !bytes.Contains(cas, ca) { // clients may still know only the CA before
+	if !bytes.Contains(cas, ca) { // a replica may still serve a certificate of the CA before
 		cas = append(ca, cas...)
 	}
 	return map[string][]byte{caFile: cas, caKeyFile: caKey, certFile: crt, keyFile: key}, reason, nil

@@ -6,7 +6,6 @@ package servingcert
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"log/slog"
 	"time"
 
@@ -54,12 +53,7 @@ func publishCA(ctx context.Context, api corev1client.ConfigMapsGetter, ref types
 	_, err = configMaps.Patch(ctx, ref.Name, types.MergePatchType, patch, metav1.PatchOptions{})
 	if apierrors.IsNotFound(err) {
 		_, err = configMaps.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: ref.Name}, Data: data}, metav1.CreateOptions{})
-		if apierrors.IsForbidden(err) {
-			return fmt.Errorf("%w: create the ConfigMap, which the gateway may patch", err)
-		}
+		return withHint(err, "create the ConfigMap, which the gateway may patch")
 	}
-	if apierrors.IsForbidden(err) {
-		return fmt.Errorf("%w: the gateway needs patch on it", err)
-	}
-	return err
+	return withHint(err, "the gateway needs patch on it")
 }

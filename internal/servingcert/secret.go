@@ -25,10 +25,13 @@ const caKeyFile = "ca.key"
 
 const (
 	// secretInterval is the time between the reads of a Secret.
-	secretInterval = 10 * time.Minute
+	secretInterval = time.Minute
 	// firstWait and maxWait limit the pause after a failed read at the start.
 	firstWait, maxWait = time.Second, 15 * time.Second
-	callTimeout        = 10 * time.Second
+	// maxForbidden is how long a refusal is not believed: an API server that starts, or has
+	// just been told of a Role, refuses what it allows later.
+	maxForbidden = 20 * time.Second
+	callTimeout  = 10 * time.Second
 	// maxConflicts is how often other replicas may write a Secret first.
 	maxConflicts = 10
 )
@@ -55,19 +58,20 @@ type secretPair struct {
 // does not answer, until ctx ends.
 func OpenSecret(ctx context.Context, api corev1client.SecretsGetter, ref types.NamespacedName, names []string, log *slog.Logger) (*Secret, error) {
 	s := &Secret{api: api, ref: ref, names: names, log: log}
+	began := time.Now()
 	for wait := firstWait; ; wait = min(2*wait, maxWait) {
 		err := s.refresh(ctx)
 		if err == nil {
 			return s, nil
 		}
 		err = fmt.Errorf("--cert-secret %s: %w", ref, err)
-		if isFinal(err) {
+		if isFinal(err) && !(apierrors.IsForbidden(err) && time.Since(began) < maxForbidden) {
 			return nil, err
 		}
 		log.Error("no TLS certificate yet; trying again", "err", err, "after", wait)
 		select {
 		case <-ctx.Done():
-			return nil, err
+			return nil, errors.Join(ctx.Err(), err)
 		case <-time.After(wait):
 		}
 	}
@@ -131,7 +135,7 @@ func (s *Secret) attempt(ctx context.Context) (again bool, err error) {
 	if missing {
 		secret = &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: s.ref.Name}, Type: corev1.SecretTypeOpaque}
 	} else if err != nil {
-		return false, fmt.Errorf("%w: the gateway needs get and update on it", err)
+		return false, withHint(err, "the gateway needs get and update on it")
 	}
 	data, reason, err := renewed(secret.Data, s.names)
 	if err != nil {
@@ -150,10 +154,10 @@ func (s *Secret) attempt(ctx context.Context) (again bool, err error) {
 		switch {
 		case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err):
 			return true, err
-		case apierrors.IsForbidden(err) && missing:
-			return false, fmt.Errorf("%w: create an empty Secret, which the gateway may get and update", err)
+		case missing && err != nil:
+			return false, withHint(err, "create an empty Secret, which the gateway may get and update")
 		case err != nil:
-			return false, fmt.Errorf("%w: the gateway needs get and update on it", err)
+			return false, withHint(err, "the gateway needs get and update on it")
 		}
 		s.log.Info("made a self-signed TLS certificate; clients have to trust its CA", "reason", reason, "secret", s.ref, "names", s.names)
 	}
@@ -163,4 +167,12 @@ func (s *Secret) attempt(ctx context.Context) (again bool, err error) {
 	}
 	s.current.Store(&secretPair{cert: &pair, ca: data[caFile]})
 	return false, nil
+}
+
+// withHint says what to do about a refusal. Other errors stay as they are.
+func withHint(err error, hint string) error {
+	if apierrors.IsForbidden(err) {
+		return fmt.Errorf("%w: %s", err, hint)
+	}
+	return err
 }

@@ -188,11 +188,12 @@ func TestOpenSecret(t *testing.T) {
 	}{
 		{name: "at once"},
 		{"unreachable", "get", []error{errors.New("connection refused"), context.DeadlineExceeded}, ""},
+		{"refused while the API server starts", "get", []error{forbidden, forbidden}, ""},
 		{"starting", "get", []error{apierrors.NewServiceUnavailable("starting"), apierrors.NewUnauthorized("not yet"), apierrors.NewTooManyRequests("busy", 1)}, ""},
 		{"preceded", "update", []error{conflict, conflict}, ""},
 		{"often preceded", "update", slices.Repeat([]error{conflict}, maxConflicts+3), ""},
-		{"not allowed to read", "get", []error{forbidden}, "needs get and update on it"},
-		{"not allowed to write", "update", []error{forbidden}, "needs get and update on it"},
+		{"not allowed to read", "get", slices.Repeat([]error{forbidden}, 20), "needs get and update on it"},
+		{"not allowed to write", "update", slices.Repeat([]error{forbidden}, 20), "needs get and update on it"},
 		{"missing", "get", []error{apierrors.NewNotFound(secretsKind, testRef.Name)}, ""}, // and then it exists
 	} {
 		synctest.Test(t, func(t *testing.T) {
@@ -221,13 +222,15 @@ func TestOpenSecret(t *testing.T) {
 	// Without the right to create it, the error says what to do.
 	api := fake.NewClientset()
 	api.PrependReactor("create", "secrets", func(ktesting.Action) (bool, runtime.Object, error) { return true, nil, forbidden })
-	if _, err := OpenSecret(t.Context(), api.CoreV1(), testRef, testNames, slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), "create an empty Secret") {
-		t.Error(err)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		if _, err := OpenSecret(t.Context(), api.CoreV1(), testRef, testNames, slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), "create an empty Secret") {
+			t.Error(err)
+		}
+	})
 	// Waiting ends with the context.
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := OpenSecret(ctx, failing("get", errors.New("connection refused")).CoreV1(), testRef, testNames, slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), "connection refused") {
+	if _, err := OpenSecret(ctx, failing("get", errors.New("connection refused")).CoreV1(), testRef, testNames, slog.New(slog.DiscardHandler)); !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "connection refused") {
 		t.Error(err)
 	}
 }
