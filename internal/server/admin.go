@@ -122,14 +122,15 @@ func plain(w http.ResponseWriter, code int, body string) {
 // cluster, for probes and metrics, and profiles cost CPU; "kubectl port-forward" connects
 // from inside the Pod.
 func fromHere(next http.HandlerFunc) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	return localOnly(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		// A sidecar may connect from another loopback address for clients elsewhere.
 		host, _, err := net.SplitHostPort(r.RemoteAddr)
-		if ip := net.ParseIP(host); err != nil || ip == nil || !ip.IsLoopback() {
+		if err != nil || host != "127.0.0.1" && host != "::1" {
 			plain(w, http.StatusForbidden, "profiles are for clients on this machine: use kubectl port-forward\n")
 			return
 		}
 		next(w, r)
-	})
+	}))
 }
 
 // localOnly refuses requests whose Host is not this machine: with such a Host a

@@ -15,9 +15,9 @@ import (
 // profiles.
 func TestProfilesFromHere(t *testing.T) {
 	admin := newAdmin(nil, nil, nil, prometheus.NewRegistry(), &net.TCPAddr{IP: net.IPv4zero, Port: 8002})
-	for client, want := range map[string]int{"127.0.0.1:1": 200, "[::1]:1": 200, "192.0.2.1:1": 403, "[2001:db8::1]:1": 403, "": 403} {
+	for client, want := range map[string]int{"127.0.0.1:1": 200, "[::1]:1": 200, "127.0.0.6:1": 403, "192.0.2.1:1": 403, "[2001:db8::1]:1": 403, "": 403} {
 		for _, path := range []string{"/debug/pprof/", "/debug/pprof/heap", "/debug/pprof/symbol"} {
-			r := httptest.NewRequest("GET", path, nil)
+			r := httptest.NewRequest("GET", "http://localhost:8002"+path, nil)
 			r.RemoteAddr = client
 			w := httptest.NewRecorder()
 			admin.ServeHTTP(w, r)
@@ -26,9 +26,12 @@ func TestProfilesFromHere(t *testing.T) {
 			}
 		}
 	}
-	for _, path := range []string{"/debug/pprof/profile", "/debug/pprof/trace"} {
+	for path, client := range map[string]string{
+		"http://localhost/debug/pprof/profile": "192.0.2.1:1", "http://localhost/debug/pprof/trace": "192.0.2.1:1",
+		"http://rebound.example.com/debug/pprof/": "127.0.0.1:1",
+	} {
 		r := httptest.NewRequest("GET", path, nil)
-		r.RemoteAddr = "192.0.2.1:1"
+		r.RemoteAddr = client
 		w := httptest.NewRecorder()
 		if admin.ServeHTTP(w, r); w.Code != 403 {
 			t.Errorf("%s: %d", path, w.Code)
