@@ -153,21 +153,23 @@ func golden(t *testing.T, file, got string) {
 // TestBadValues: each mistake gets one line that names the value.
 func TestBadValues(t *testing.T) {
 	for text, want := range map[string]string{
-		"replicas: two":                                "at '/replicas': got string, want integer",
-		"replicas: 0":                                  "at '/replicas': minimum: got 0, want 1",
-		"replica: 2":                                   "at '': additional properties 'replica' not allowed",
-		"tls: {mode: letsEncrypt}":                     "at '/tls/mode': value must be one of 'selfSigned', 'certManager', 'secret'",
-		"tls: {mode: secret}":                          "at '/tls/secretName': minLength: got 0, want 1",
-		"tls: {mode: certManager}":                     "at '/tls/issuer/name': minLength: got 0, want 1",
-		"ingress: {enabled: true}":                     "at '/ingress/host': minLength: got 0, want 1",
-		"httpRoute: {enabled: true}":                   "at '/httpRoute/parentRefs': minItems: got 0, want 1",
-		"recording: {volume: {size: 10GB}}":            "at '/recording/volume/size': '10GB' does not match pattern",
-		"recording: {resources: []}":                   "at '/recording/resources': minItems: got 0, want 1",
-		"resources: {\"\": [pods, secrets]}":           "at '/resources//1': 'not' failed",
-		"resources: {\"\": [\"*\"]}":                   "at '/resources//0': 'not' failed",
-		"extraArgs: [verbose]":                         "at '/extraArgs/0': 'verbose' does not match pattern '^-'",
-		"image: {digest: latest}":                      "at '/image/digest': 'latest' does not match pattern",
-		"containerResources: {limits: {memory: lots}}": "at '/containerResources/limits/memory': 'lots' does not match pattern",
+		"replicas: two":                                    "at '/replicas': got string, want integer",
+		"replicas: 0":                                      "at '/replicas': minimum: got 0, want 1",
+		"replica: 2":                                       "at '': additional properties 'replica' not allowed",
+		"tls: {mode: letsEncrypt}":                         "at '/tls/mode': value must be one of 'selfSigned', 'certManager', 'secret'",
+		"tls: {mode: secret}":                              "at '/tls/secretName': minLength: got 0, want 1",
+		"tls: {mode: certManager}":                         "at '/tls/issuer/name': minLength: got 0, want 1",
+		"ingress: {enabled: true}":                         "at '/ingress/host': minLength: got 0, want 1",
+		"httpRoute: {enabled: true}":                       "at '/httpRoute/parentRefs': minItems: got 0, want 1",
+		"recording: {volume: {size: 10GB}}":                "at '/recording/volume/size': '10GB' does not match pattern",
+		"recording: {resources: []}":                       "at '/recording/resources': minItems: got 0, want 1",
+		"resources: {\"\": [pods, secrets]}":               "at '/resources//1': 'not' failed",
+		"resources: {\"\": [\"*\"]}":                       "at '/resources//0': 'not' failed",
+		"tls: {mode: secret, secretName: a, hasCA: false}": "at '/tls/serverName': minLength: got 0, want 1",
+		"fullnameOverride: wk.prod":                        "at '/fullnameOverride': 'wk.prod' does not match pattern",
+		"extraArgs: [verbose]":                             "at '/extraArgs/0': 'verbose' does not match pattern '^-'",
+		"image: {digest: latest}":                          "at '/image/digest': 'latest' does not match pattern",
+		"containerResources: {limits: {memory: lots}}":     "at '/containerResources/limits/memory': 'lots' does not match pattern",
 	} {
 		values := map[string]any{}
 		if err := yaml.Unmarshal([]byte(text), &values); err != nil {
@@ -197,6 +199,28 @@ func TestSizes(t *testing.T) {
 		if err != nil || !strings.Contains(objects, "--history-max-bytes="+want+"\n") {
 			i := strings.Index(objects, "--history-max-bytes")
 			t.Errorf("%s: %v, %.60s; want %s", size, err, objects[max(i, 0):], want)
+		}
+	}
+}
+
+// TestQuoted: values that YAML would take for something else.
+func TestQuoted(t *testing.T) {
+	objects, _, err := render(map[string]any{
+		"priorityClassName": "123", "tls": map[string]any{"mode": "certManager", "issuer": map[string]any{"name": "456"}},
+		"ingress": map[string]any{"enabled": true, "host": "*.example.com", "className": "789", "tlsSecretName": "012"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, document := range strings.Split(objects, "---\n") {
+		var object map[string]any
+		if err := yaml.Unmarshal([]byte(document), &object); err != nil {
+			t.Errorf("%v in\n%s", err, document)
+		}
+	}
+	for _, want := range []string{`host: "*.example.com"`, `hosts: ["*.example.com"]`, `name: "456"`, `priorityClassName: "123"`, `ingressClassName: "789"`, `secretName: "012"`} {
+		if !strings.Contains(objects, want) {
+			t.Errorf("no %s", want)
 		}
 	}
 }

@@ -196,6 +196,7 @@ func clientConfig(t *testing.T, namespace, url, token string) *rest.Config {
 // TestInstall: the default values. All objects are admitted, the Pods' programs run with
 // their own rights and no other, and clients are served from the cache.
 func TestInstall(t *testing.T) {
+	t.Parallel()
 	namespace, r := install(t, nil)
 	if !strings.Contains(r.Info.Notes, "rollout status deployment/watchkeeper") {
 		t.Errorf("notes: %s", r.Info.Notes)

@@ -21,6 +21,7 @@ import (
 // TestRecording: a Pod with a volume records all that it selects, with its own rights, and
 // serves the past, also after a kill. Its claim is bound to a volume made by hand.
 func TestRecording(t *testing.T) {
+	t.Parallel()
 	create := metav1.CreateOptions{}
 	if _, err := api.CoreV1().PersistentVolumes().Create(t.Context(), &corev1.PersistentVolume{
 		ObjectMeta: metav1.ObjectMeta{Name: "history"},

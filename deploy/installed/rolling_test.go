@@ -40,6 +40,7 @@ const (
 // while a thousand informers watch through their Service. No informer misses an event, gets
 // one twice, or lists again; no Pod lists from the API server what it has recorded.
 func TestRollingUpdate(t *testing.T) {
+	t.Parallel()
 	for i := range replicas {
 		volume := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("rolling-%d", i)}, Spec: corev1.PersistentVolumeSpec{
 			AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}, StorageClassName: "rolling",

@@ -19,13 +19,14 @@ import (
 // TestRules: each rule of the roles is needed, and no more. What a rule is for works, and
 // does not without it.
 func TestRules(t *testing.T) {
+	t.Parallel()
 	namespace, _ := install(t, nil)
 	token, err := cluster.AdminToken(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	pod := pods(t, namespace, 2)[0]
-	role := namespace + "-" + name
+	role := "watchkeeper:" + namespace + ":" + name
 	all, err := api.RbacV1().ClusterRoles().Get(t.Context(), role, metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -84,10 +85,10 @@ func TestRules(t *testing.T) {
 			return api.RbacV1().ClusterRoles().Delete(ctx, role, metav1.DeleteOptions{})
 		}, func(p *process, _ kubernetes.Interface) error { return says(p, "get customresourcedefinitions") }},
 		{"CAs of clients", func(ctx context.Context) error {
-			return api.RbacV1().RoleBindings("kube-system").Delete(ctx, role+"-authentication-reader", metav1.DeleteOptions{})
+			return api.RbacV1().RoleBindings("kube-system").Delete(ctx, role+":authentication-reader", metav1.DeleteOptions{})
 		}, func(p *process, _ kubernetes.Interface) error { return says(p, "watch configmaps") }},
 		{"reviews", func(ctx context.Context) error {
-			return api.RbacV1().ClusterRoleBindings().Delete(ctx, role+"-auth-delegator", metav1.DeleteOptions{})
+			return api.RbacV1().ClusterRoleBindings().Delete(ctx, role+":auth-delegator", metav1.DeleteOptions{})
 		}, func(p *process, c kubernetes.Interface) error {
 			if _, err := c.CoreV1().Pods(namespace).List(t.Context(), metav1.ListOptions{}); err == nil || !strings.Contains(err.Error(), "cannot create resource \"tokenreviews\"") {
 				return fmt.Errorf("with a token: %v", err)

@@ -22,6 +22,7 @@ var custom = []string{"Certificate", "HTTPRoute", "BackendTLSPolicy", "ServiceMo
 // TestSchemas: what the chart makes, of six sets of values, is valid by the schemas of the
 // API server, and has no unknown field.
 func TestSchemas(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	writeSchemas(t, dir)
 	skip := map[string]struct{}{}

@@ -10,12 +10,12 @@
 
 {{- /* Names of objects without a namespace: they have that of the release. */ -}}
 {{- define "watchkeeper.clusterName" -}}
-{{- printf "%s-%s" .Release.Namespace (include "watchkeeper.name" .) -}}
+{{- printf "watchkeeper:%s:%s" .Release.Namespace (include "watchkeeper.name" .) -}}
 {{- end -}}
 
 {{- define "watchkeeper.selector" -}}
 app.kubernetes.io/name: {{ .Chart.Name }}
-app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
 {{- end -}}
 
 {{- define "watchkeeper.labels" -}}
@@ -41,6 +41,8 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- define "watchkeeper.tlsSecret" -}}
 {{- if eq .Values.tls.mode "secret" -}}
 {{ .Values.tls.secretName }}
+{{- else if eq .Values.tls.mode "certManager" -}}
+{{ include "watchkeeper.name" . }}-cert
 {{- else -}}
 {{ include "watchkeeper.name" . }}-tls
 {{- end -}}
@@ -48,7 +50,12 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 
 {{- /* "yes" if the CA of the certificate is published. */ -}}
 {{- define "watchkeeper.publishesCA" -}}
-{{- if or (ne .Values.tls.mode "secret") .Values.tls.hasCA }}yes{{ end -}}
+{{- if or (eq .Values.tls.mode "selfSigned") .Values.tls.hasCA }}yes{{ end -}}
+{{- end -}}
+
+{{- /* The name by which clients verify the certificate. */ -}}
+{{- define "watchkeeper.serverName" -}}
+{{- .Values.tls.serverName | default (printf "%s.%s.svc" (include "watchkeeper.name" .) .Release.Namespace) -}}
 {{- end -}}
 
 {{- /* The names of the Service, and those of tls.names, as a list in JSON. */ -}}

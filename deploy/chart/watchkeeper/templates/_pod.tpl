@@ -86,7 +86,7 @@ spec:
   {{- end }}
   {{- end }}
   {{- with .Values.priorityClassName }}
-  priorityClassName: {{ . }}
+  priorityClassName: {{ . | quote }}
   {{- end }}
   {{- with .Values.nodeSelector }}
   nodeSelector: {{- toYaml . | nindent 4 }}
@@ -127,7 +127,7 @@ spec:
 - --record-exclude={{ join "," . }}
 {{- end }}
 - --history-max-age={{ .Values.recording.maxAge }}
-- --history-max-bytes={{ include "watchkeeper.nineTenths" .Values.recording.volume.size }}
+- --history-max-bytes={{ .Values.recording.maxBytes | default (include "watchkeeper.nineTenths" .Values.recording.volume.size) }}
 {{- else }}
 - --data-dir=
 {{- end }}
