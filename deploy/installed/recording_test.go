@@ -49,8 +49,8 @@ func TestRecording(t *testing.T) {
 	p := run(t, &pod, map[string]string{"history": volume})
 	recording := func(p *process) {
 		t.Helper()
-		eventually(t, "recording", func(context.Context) error {
-			if p.metric(t, "watchkeeper_history_up") != "1" {
+		eventually(t, "record of Services", func(context.Context) error { // each resource has a begin of its own
+			if head := p.metric(t, `watchkeeper_history_head_rv{resource="services.v1"}`); p.metric(t, "watchkeeper_history_up") != "1" || head == "" || head == "0" {
 				return errors.New(p.Log())
 			}
 			return nil
