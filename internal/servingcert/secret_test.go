@@ -14,6 +14,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -240,7 +242,11 @@ func TestOpenSecret(t *testing.T) {
 func TestSecretFollowed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := failing("get")
-		var out bytes.Buffer
+		var away atomic.Bool
+		api.PrependReactor("get", "secrets", func(ktesting.Action) (bool, runtime.Object, error) {
+			return away.Load(), nil, errors.New("connection refused")
+		})
+		var out syncBuffer
 		s, err := OpenSecret(t.Context(), api.CoreV1(), testRef, testNames, slog.New(slog.NewTextHandler(&out, nil)))
 		if err != nil {
 			t.Fatal(err)
@@ -258,16 +264,14 @@ func TestSecretFollowed(t *testing.T) {
 		if cert, _ := s.Certificate(nil); cert.Leaf.VerifyHostname("more.example.com") != nil {
 			t.Error("does not serve the other replica's certificate")
 		}
-		api.PrependReactor("get", "secrets", func(ktesting.Action) (bool, runtime.Object, error) {
-			return true, nil, errors.New("connection refused")
-		})
+		away.Store(true)
 		time.Sleep(secretInterval)
 		if cert, _ := s.Certificate(nil); cert.Leaf.VerifyHostname("more.example.com") != nil {
 			t.Error("lost its certificate")
 		}
 		cancel()
 		<-done
-		if log := out.String(); strings.Count(log, "level=ERROR") != 1 || !strings.Contains(log, "connection refused") || strings.Contains(log, "PRIVATE") {
+		if log := out.take(); strings.Count(log, "level=ERROR") != 1 || !strings.Contains(log, "connection refused") || strings.Contains(log, "PRIVATE") {
 			t.Errorf("log %s", log)
 		}
 	})
@@ -278,12 +282,24 @@ func TestPublishCA(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ref := types.NamespacedName{Namespace: "monitoring", Name: "watchkeeper"}
 		api := fake.NewClientset(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ref.Namespace, Name: ref.Name}, Data: map[string]string{"kubeconfig": "k"}})
+		forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, ref.Name, errors.New("no"))
+		missing := apierrors.NewNotFound(schema.GroupResource{Resource: "configmaps"}, ref.Name)
+		var patch, create atomic.Pointer[apierrors.StatusError] // the errors of these verbs
+		for verb, err := range map[string]*atomic.Pointer[apierrors.StatusError]{"patch": &patch, "create": &create} {
+			api.PrependReactor(verb, "configmaps", func(ktesting.Action) (bool, runtime.Object, error) {
+				if err := err.Load(); err != nil {
+					return true, nil, err
+				}
+				return false, nil, nil
+			})
+		}
 		ctx, cancel := context.WithCancel(t.Context())
-		ca := "first"
-		var out bytes.Buffer
+		var ca atomic.Value
+		ca.Store("first")
+		var out syncBuffer
 		done := make(chan struct{})
 		go func() {
-			PublishCA(ctx, api.CoreV1(), ref, func() ([]byte, error) { return []byte(ca), nil }, slog.New(slog.NewTextHandler(&out, nil)))
+			PublishCA(ctx, api.CoreV1(), ref, func() ([]byte, error) { return []byte(ca.Load().(string)), nil }, slog.New(slog.NewTextHandler(&out, nil)))
 			close(done)
 		}()
 		check := func(want map[string]string) {
@@ -295,7 +311,7 @@ func TestPublishCA(t *testing.T) {
 			}
 		}
 		check(map[string]string{"kubeconfig": "k", "ca.crt": "first"})
-		ca = "second"
+		ca.Store("second")
 		time.Sleep(publishInterval)
 		check(map[string]string{"kubeconfig": "k", "ca.crt": "second"})
 		if err := api.CoreV1().ConfigMaps(ref.Namespace).Delete(ctx, ref.Name, metav1.DeleteOptions{}); err != nil {
@@ -303,29 +319,45 @@ func TestPublishCA(t *testing.T) {
 		}
 		time.Sleep(publishInterval)
 		check(map[string]string{"ca.crt": "second"})
-		for _, verb := range []string{"patch", "create"} {
-			if log := out.String(); log != "" {
-				t.Errorf("log %s", log)
-			}
-			api.PrependReactor(verb, "configmaps", func(ktesting.Action) (bool, runtime.Object, error) {
-				return true, nil, apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, ref.Name, errors.New("no"))
-			})
-			if verb == "create" {
-				api.PrependReactor("patch", "configmaps", func(ktesting.Action) (bool, runtime.Object, error) {
-					return true, nil, apierrors.NewNotFound(schema.GroupResource{Resource: "configmaps"}, ref.Name)
-				})
-			}
-			time.Sleep(publishInterval)
-			synctest.Wait()
-			want := map[string]string{"patch": "needs patch on it", "create": "create the ConfigMap"}[verb]
-			if log := out.String(); !strings.Contains(log, want) {
-				t.Errorf("log %s", log)
-			}
-			out.Reset()
+		if log := out.take(); log != "" {
+			t.Errorf("log %s", log)
+		}
+		patch.Store(forbidden)
+		time.Sleep(publishInterval)
+		synctest.Wait()
+		if log := out.take(); !strings.Contains(log, "needs patch on it") {
+			t.Errorf("log %s", log)
+		}
+		patch.Store(missing)
+		create.Store(forbidden)
+		time.Sleep(publishInterval)
+		synctest.Wait()
+		if log := out.take(); !strings.Contains(log, "create the ConfigMap") {
+			t.Errorf("log %s", log)
 		}
 		cancel()
 		<-done
 	})
+}
+
+// A syncBuffer has a log.
+type syncBuffer struct {
+	mu  sync.Mutex // guards buf
+	buf bytes.Buffer
+}
+
+func (b *syncBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.Write(p)
+}
+
+// take returns the log, and empties it.
+func (b *syncBuffer) take() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	defer b.buf.Reset()
+	return b.buf.String()
 }
 
 func TestSharedNames(t *testing.T) {
