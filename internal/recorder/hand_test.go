@@ -135,6 +135,14 @@ func (g *rig) read(opts timeline.Options) *reading {
 	}
 	r.follow()
 	if record != nil {
+		// The cache's round tells the record of its end only after it has released it. What it
+		// says then must not follow what this reading says.
+		for range 100 {
+			if record.w.position().RV == 0 || record.w.silence.get().unwatched {
+				break
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
 		record.Continuity(reflector.Watched)
 	}
 	return r
