@@ -186,10 +186,9 @@ func (a *authority) inspect(crt, key []byte, names []string) (reason string, als
 		return certFile + " or " + keyFile + " is missing or damaged", nil
 	case pair.Leaf.CheckSignatureFrom(a.cert) != nil:
 		return certFile + " is not signed by the CA", nil
-	case pair.Leaf.NotBefore.After(time.Now()):
-		return "the certificate is valid only from " + pair.Leaf.NotBefore.Format(time.RFC3339), nil
-	case time.Until(pair.Leaf.NotAfter) < minValidity:
-		return "the certificate is valid only until " + pair.Leaf.NotAfter.Format(time.RFC3339), nil
+	}
+	if reason := notValid(pair.Leaf); reason != "" {
+		return reason, nil
 	}
 	return missingName(pair.Leaf, names)
 }

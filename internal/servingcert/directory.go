@@ -224,15 +224,23 @@ func inspect(dir string, names []string) (reason string, also []string, err erro
 		return keyFile + " is missing or damaged, or not that of " + certFile, nil, nil
 	}
 	for _, c := range chain {
-		switch now := time.Now(); {
-		case c.NotBefore.After(now):
-			return "the certificate is valid only from " + c.NotBefore.Format(time.RFC3339), nil, nil
-		case c.NotAfter.Before(now.Add(minValidity)):
-			return "the certificate is valid only until " + c.NotAfter.Format(time.RFC3339), nil, nil
+		if reason := notValid(c); reason != "" {
+			return reason, nil, nil
 		}
 	}
 	reason, also = missingName(leaf, names)
 	return reason, also, nil
+}
+
+// notValid returns why a certificate cannot be used now, or not for long, by its time.
+func notValid(c *x509.Certificate) (reason string) {
+	switch now := time.Now(); {
+	case c.NotBefore.After(now):
+		return "the certificate is valid only from " + c.NotBefore.Format(time.RFC3339)
+	case c.NotAfter.Before(now.Add(minValidity)):
+		return "the certificate is valid only until " + c.NotAfter.Format(time.RFC3339)
+	}
+	return ""
 }
 
 // missingName returns why a certificate is not for names, and, in that case, the names
