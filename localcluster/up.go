@@ -9,8 +9,10 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -27,6 +29,7 @@ type upOptions struct {
 	stages        string   // directory of further stages of kwok, or empty
 	apiservers    int
 	balance       balancer.Mode // with several API servers
+	untilEOF      bool
 }
 
 const defaultNodes = 5
@@ -79,7 +82,13 @@ that are ready, and balances
 			if options.balance, err = balancer.ParseMode(balance); err != nil {
 				return err
 			}
-			return up(command.Context(), clusterAt(*dir), options, os.Stdout)
+			ctx := command.Context()
+			if options.untilEOF {
+				var cancel context.CancelFunc
+				ctx, cancel = untilEOF(ctx, os.Stdin)
+				defer cancel()
+			}
+			return up(ctx, clusterAt(*dir), options, os.Stdout)
 		},
 	}
 	command.Flags().IntVar(&options.nodes, "nodes", defaultNodes, "number of simulated nodes")
@@ -91,7 +100,22 @@ that are ready, and balances
 	command.Flags().StringVar(&options.stages, "stages", "", "`DIR` of files *.yaml with further stages of kwok, which then names itself kubelet in what it writes; not kept for the next up")
 	command.Flags().IntVar(&options.apiservers, "apiservers", 1, "number of API servers; not kept for the next up")
 	command.Flags().StringVar(&balance, "balance", string(balancer.Connection), "what a balancer spreads over several API servers: connection, request or random")
+	command.Flags().BoolVar(&options.untilEOF, "until-eof", false, "also stop at the end of standard input: a pipe from the program that has started this one ends with that program, even if it is killed")
 	return command
+}
+
+// untilEOF returns a context that ends with ctx, and at the end of in. The goroutine that
+// reads in ends with the process, as a read of standard input cannot be interrupted.
+func untilEOF(ctx context.Context, in io.Reader) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	// The program that has gone no longer reads the output. Without this, the next line of
+	// it would end up before it has stopped the components.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
+	go func() {
+		_, _ = io.Copy(io.Discard, in) // an error is an end, too
+		cancel()
+	}()
+	return ctx, cancel
 }
 
 // up runs the cluster until ctx ends, then stops it.
@@ -180,6 +204,7 @@ func up(ctx context.Context, c cluster, options upOptions, out io.Writer) error 
 		}
 		return err
 	}
+	// Package testcluster reads this line.
 	fmt.Fprintf(out, "ready %s  kubeconfig %s\n", server, c.kubeconfig())
 	<-ctx.Done()
 	return nil

@@ -513,3 +513,39 @@ func (c *cluster) testInterrupt(t *testing.T) {
 		}
 	}
 }
+
+// TestUntilEOF: with --until-eof, up stops its components at the end of its input, also if
+// nobody reads its output any more.
+func TestUntilEOF(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(t.Context(), timeout)
+	defer cancel()
+	dir := t.TempDir()
+	cmd := exec.CommandContext(ctx, binary(t), "up", "--dir", dir, "--nodes", "0", "--until-eof")
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewScanner(out)
+	for lines.Scan() && !strings.HasPrefix(lines.Text(), "ready ") {
+		continue
+	}
+	if lines.Text() == "" {
+		t.Error("up ended before it was ready")
+	}
+	out.Close()
+	in.Close()
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("up: %v", err)
+	}
+	if left, err := os.ReadDir(filepath.Join(dir, "pids")); err != nil || len(left) > 0 {
+		t.Errorf("files in pids: %v (%v)", left, err)
+	}
+}
