@@ -23,30 +23,35 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// golden is the exported API of the informer and the packages below it.
-const golden = "testdata/informer.api"
+// goldens have the exported API of the packages for users, by the pattern of their paths.
+var goldens = map[string]string{
+	"informer/...":             "testdata/informer.api",
+	"localcluster/testcluster": "testdata/testcluster.api",
+}
 
 // unpromised are the packages that are public only because the gateway, another
 // module, imports them too.
 var unpromised = []string{"informer/kube", "informer/reflector", "informer/scan"}
 
-var update = flag.Bool("update", false, "write "+golden+" anew")
+var update = flag.Bool("update", false, "write the files testdata/*.api anew")
 
-// TestAPI: the public API equals the reviewed golden file. A change has to be visible
+// TestAPI: the public API equals the reviewed golden files. A change has to be visible
 // in review, and announced to users.
 func TestAPI(t *testing.T) {
-	got := api(t, "informer/...")
-	if *update {
-		if err := os.WriteFile(golden, []byte(strings.Join(got, "\n")+"\n"), 0o644); err != nil {
+	for pattern, golden := range goldens {
+		got := api(t, pattern)
+		if *update {
+			if err := os.WriteFile(golden, []byte(strings.Join(got, "\n")+"\n"), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		text, err := os.ReadFile(golden)
+		if err != nil {
 			t.Fatal(err)
 		}
-	}
-	text, err := os.ReadFile(golden)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := difference(strings.Split(strings.TrimSpace(string(text)), "\n"), got); diff != "" {
-		t.Errorf("the API of the informer is not the one in %s:\n%sIf the change is intended: go test ./internal/archtest -run TestAPI -update", golden, diff)
+		if diff := difference(strings.Split(strings.TrimSpace(string(text)), "\n"), got); diff != "" {
+			t.Errorf("the API of %s is not the one in %s:\n%sIf the change is intended: go test ./internal/archtest -run TestAPI -update", pattern, golden, diff)
+		}
 	}
 }
 

@@ -2,6 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package archtest tests the architecture: which package may import which, that each
-// has one package doc, that the informer exports what testdata/informer.api lists, and
-// that the tests named in docs exist. It contains only tests.
+// has one package doc, that the informer and testcluster export what testdata/*.api
+// list, and that the tests named in docs exist. It contains only tests.
 package archtest

@@ -52,19 +52,20 @@ func readMod(t *testing.T, dir string) (m goMod) {
 	return m
 }
 
-// TestCoreRequiresNothing: a program that imports the informer gets no other module,
-// not even by the informer's tests. Within the workspace, the compiler does not check
-// this.
-func TestCoreRequiresNothing(t *testing.T) {
-	m := readMod(t, "informer")
-	for _, r := range m.Require {
-		t.Errorf("informer/go.mod requires %s", r.Path)
-	}
-	if len(m.Replace)+len(m.Tool) > 0 {
-		t.Errorf("informer/go.mod replaces %v and has the tools %v", m.Replace, m.Tool)
-	}
-	if others := goCommand(t, "informer", "list", "-deps", "-test", "-f", "{{with .Module}}{{if not .Main}}{{.Path}}{{end}}{{end}}", "./..."); others != "" {
-		t.Errorf("informer imports from %s", others)
+// TestRequireNothing: a program that imports the informer or testcluster gets no other
+// module, not even by their tests. Within the workspace, the compiler does not check this.
+func TestRequireNothing(t *testing.T) {
+	for _, dir := range []string{"informer", "localcluster/testcluster"} {
+		m := readMod(t, dir)
+		for _, r := range m.Require {
+			t.Errorf("%s/go.mod requires %s", dir, r.Path)
+		}
+		if len(m.Replace)+len(m.Tool) > 0 {
+			t.Errorf("%s/go.mod replaces %v and has the tools %v", dir, m.Replace, m.Tool)
+		}
+		if others := goCommand(t, dir, "list", "-deps", "-test", "-f", "{{with .Module}}{{if not .Main}}{{.Path}}{{end}}{{end}}", "./..."); others != "" {
+			t.Errorf("%s imports from %s", dir, others)
+		}
 	}
 }
 
@@ -90,7 +91,7 @@ func TestAdaptersRequireClientGo(t *testing.T) {
 	}
 }
 
-// TestModuleVersions: go.work has all modules of the informer, they require each other
+// TestModuleVersions: go.work has all modules of the informer, the modules there require each other
 // at one version, which is the one that go.work replaces, and no go.mod that users see
 // replaces a module: "go install" refuses that.
 func TestModuleVersions(t *testing.T) {

@@ -1,0 +1,3 @@
+module github.com/watchkeeper/watchkeeper/localcluster/testcluster
+
+go 1.26.0
