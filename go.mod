@@ -23,6 +23,7 @@ require (
 	github.com/watchkeeper/watchkeeper/informer v0.1.0
 	github.com/watchkeeper/watchkeeper/informer/clientgo v0.1.0
 	github.com/watchkeeper/watchkeeper/informer/zstd v0.1.0
+	github.com/watchkeeper/watchkeeper/localcluster/testcluster v0.1.0
 	go.uber.org/goleak v1.3.0
 	golang.org/x/net v0.59.0
 	golang.org/x/sync v0.24.0

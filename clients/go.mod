@@ -10,6 +10,7 @@ require (
 	github.com/watchkeeper/watchkeeper v0.1.0
 	github.com/watchkeeper/watchkeeper/informer v0.1.0
 	github.com/watchkeeper/watchkeeper/informer/clientgo v0.1.0
+	github.com/watchkeeper/watchkeeper/localcluster/testcluster v0.1.0
 	golang.org/x/sync v0.24.0
 	k8s.io/api v0.37.2
 	k8s.io/apimachinery v0.37.2
@@ -90,4 +91,5 @@ replace (
 	github.com/watchkeeper/watchkeeper/informer => ../informer
 	github.com/watchkeeper/watchkeeper/informer/clientgo => ../informer/clientgo
 	github.com/watchkeeper/watchkeeper/informer/zstd => ../informer/zstd
+	github.com/watchkeeper/watchkeeper/localcluster/testcluster => ../localcluster/testcluster
 )

@@ -157,6 +157,7 @@ require (
 	github.com/google/go-containerregistry v0.22.1
 	github.com/spdx/tools-golang v0.5.7
 	github.com/watchkeeper/watchkeeper v0.1.0
+	github.com/watchkeeper/watchkeeper/localcluster/testcluster v0.1.0 // indirect
 	github.com/yannh/kubeconform v0.8.0
 	k8s.io/api v0.37.2
 	k8s.io/apimachinery v0.37.2
@@ -169,6 +170,7 @@ replace (
 	github.com/watchkeeper/watchkeeper/informer => ../informer
 	github.com/watchkeeper/watchkeeper/informer/clientgo => ../informer/clientgo
 	github.com/watchkeeper/watchkeeper/informer/zstd => ../informer/zstd
+	github.com/watchkeeper/watchkeeper/localcluster/testcluster => ../localcluster/testcluster
 )
 
 // A requirement of helm-docs has packages that are modules of their own since.

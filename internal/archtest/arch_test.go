@@ -70,7 +70,7 @@ var imports = map[string][]string{
 	"examples/leader":        {"informer", "informer/clientgo/kubeconfig", "informer/clientgo/typed", "informer/reconcile"},
 	"examples/metrics":       {"informer", "informer/reconcile"},
 	"examples/widget":        {"informer", "informer/clientgo/kubeconfig", "informer/clientgo/typed", "informer/reconcile"},
-	"internal/clustertest":   {"internal/freeport"},
+	"internal/clustertest":   {"internal/freeport", "localcluster/testcluster"},
 	"internal/freeport":      {},
 	"internal/termtest":      {},
 	"internal/acceptance":    {},

@@ -25,6 +25,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/watchkeeper/watchkeeper/localcluster/testcluster"
 )
 
 // root is the repository's root, found from the folder of the test.
@@ -50,10 +52,9 @@ type Cluster struct {
 	// Dir holds its data and logs.
 	Dir string
 
-	bin   string
-	work  string       // built programs
-	build func() error // builds watchkeeper, once
-	up    *process
+	up    *testcluster.Cluster // nil without a control plane
+	work  string               // built programs
+	build func() error         // builds watchkeeper, once
 }
 
 func newCluster(dir, work string) *Cluster {
@@ -62,7 +63,8 @@ func newCluster(dir, work string) *Cluster {
 	return c
 }
 
-// Start brings up a control plane with the number of simulated nodes, and with
+// Start brings up a control plane with the number of simulated nodes, by the localcluster in
+// $LOCALCLUSTER_BIN or else the one that make build leaves in this repository, and with
 // further flags of localcluster up. The environment chooses how many API servers it has,
 // unless --apiservers does: see replicas.
 func Start(nodes int, flags ...string) (*Cluster, error) {
@@ -77,22 +79,22 @@ func Start(nodes int, flags ...string) (*Cluster, error) {
 	if _, err := os.Stat(bin); err != nil {
 		return nil, fmt.Errorf("no local control plane: run 'make build' first (%w)", err)
 	}
-	dir, err := os.MkdirTemp("", "watchkeeper-test-")
+	work, err := os.MkdirTemp("", "watchkeeper-test-")
 	if err != nil {
 		return nil, err
 	}
-	c := newCluster(filepath.Join(dir, "cluster"), dir)
-	c.bin = bin
-	args := slices.Concat([]string{"up", "--dir", c.Dir, "--nodes", fmt.Sprint(nodes)}, replicas(flags), flags)
-	up := exec.Command(bin, args...)
-	up.Env = append(os.Environ(), "GOGC=300") // an API server collects much garbage at its start
-	c.up, err = start(up, "ready ", 5*time.Minute)
+	c := newCluster(filepath.Join(work, "cluster"), work)
+	c.up, err = testcluster.StartContext(context.Background(), testcluster.Options{
+		Binary: bin,
+		Dir:    c.Dir,
+		Flags:  slices.Concat([]string{"--nodes", fmt.Sprint(nodes)}, replicas(flags), flags),
+	})
 	if err == nil {
-		c.Config, err = clientcmd.BuildConfigFromFlags("", c.Kubeconfig())
+		c.Config, err = clientcmd.RESTConfigFromKubeConfig(c.up.Kubeconfig())
 	}
 	if err != nil {
 		c.Close()
-		return nil, fmt.Errorf("localcluster: %w", err)
+		return nil, err
 	}
 	c.Config.QPS = -1
 	return c, nil
@@ -119,7 +121,9 @@ func (c *Cluster) Kubeconfig() string { return filepath.Join(c.Dir, "kubeconfig"
 // Close stops the control plane and removes its folder.
 func (c *Cluster) Close() {
 	if c.up != nil {
-		c.up.stop(syscall.SIGTERM)
+		if err := c.up.Stop(); err != nil {
+			fmt.Fprintln(os.Stderr, "clustertest:", err)
+		}
 	}
 	os.RemoveAll(c.work)
 }
@@ -127,7 +131,7 @@ func (c *Cluster) Close() {
 // Signal stops a component, such as kube-apiserver, with the named signal. It returns when the
 // process has ended, or after STOP when it is frozen.
 func (c *Cluster) Signal(component, signal string) error {
-	if err := c.run("stop", component, "--dir", c.Dir, "--signal", signal); err != nil || signal != "STOP" {
+	if err := c.run("stop", component, "--signal", signal); err != nil || signal != "STOP" {
 		return err
 	}
 	pid, err := c.PID(component)
@@ -158,7 +162,7 @@ func isFrozen(pid string) bool {
 // An API server ends if a busy machine delays its first writes for too long.
 func (c *Cluster) StartComponent(component string) error {
 	for deadline := time.Now().Add(5 * time.Minute); ; {
-		err := c.run("start", component, "--dir", c.Dir)
+		err := c.run("start", component)
 		if err == nil {
 			return nil
 		}
@@ -173,12 +177,12 @@ func (c *Cluster) StartComponent(component string) error {
 // Lag lets the watch cache of one of several API servers lag behind etcd, with flags of
 // localcluster lag.
 func (c *Cluster) Lag(apiServer string, flags ...string) error {
-	return c.run(append([]string{"lag", apiServer, "--dir", c.Dir}, flags...)...)
+	return c.run("lag", append([]string{apiServer}, flags...)...)
 }
 
 // Snapshot saves etcd's data to a file, and returns its revision.
 func (c *Cluster) Snapshot(file string) (revision uint64, err error) {
-	out, err := c.call("snapshot", file, "--dir", c.Dir)
+	out, err := c.call("snapshot", file)
 	if err != nil {
 		return 0, err
 	}
@@ -190,7 +194,7 @@ func (c *Cluster) Snapshot(file string) (revision uint64, err error) {
 // waits until the API servers are ready. It restarts a component that ends meanwhile, as
 // StartComponent does.
 func (c *Cluster) Restore(file string, flags ...string) error {
-	err := c.run(append([]string{"restore", file, "--dir", c.Dir}, flags...)...)
+	err := c.run("restore", append([]string{file}, flags...)...)
 	if err == nil || !strings.Contains(err.Error(), "ended while starting") {
 		return err
 	}
@@ -209,16 +213,16 @@ func (c *Cluster) Restore(file string, flags ...string) error {
 	return os.RemoveAll(filepath.Join(c.Dir, "etcd-before-restore"))
 }
 
-func (c *Cluster) run(args ...string) error {
-	_, err := c.call(args...)
+func (c *Cluster) run(command string, args ...string) error {
+	_, err := c.call(command, args...)
 	return err
 }
 
-// call runs localcluster and returns its output.
-func (c *Cluster) call(args ...string) (string, error) {
-	out, err := exec.Command(c.bin, args...).CombinedOutput()
+// call runs a command of localcluster and returns its output.
+func (c *Cluster) call(command string, args ...string) (string, error) {
+	out, err := c.up.Command(context.Background(), command, args...).CombinedOutput()
 	if err != nil {
-		return "", fmt.Errorf("localcluster %s: %w: %s", strings.Join(args, " "), err, out)
+		return "", fmt.Errorf("localcluster %s %s: %w: %s", command, strings.Join(args, " "), err, out)
 	}
 	return string(out), nil
 }
@@ -231,7 +235,7 @@ func (c *Cluster) PID(component string) (string, error) {
 
 // Load starts localcluster load with the arguments; stop ends it.
 func (c *Cluster) Load(args ...string) (stop func(), err error) {
-	p, err := start(exec.Command(c.bin, append([]string{"load", "--dir", c.Dir}, args...)...), "", 0)
+	p, err := start(c.up.Command(context.Background(), "load", args...), "", 0)
 	if err != nil {
 		return nil, err
 	}
@@ -241,7 +245,7 @@ func (c *Cluster) Load(args ...string) (stop func(), err error) {
 // Kubectl returns localcluster's kubectl, which uses the API server unless the
 // arguments name another one.
 func (c *Cluster) Kubectl(ctx context.Context, args ...string) *exec.Cmd {
-	return exec.CommandContext(ctx, c.bin, append([]string{"kubectl", "--dir", c.Dir}, args...)...)
+	return c.up.Command(ctx, "kubectl", args...)
 }
 
 // Client returns an HTTP client with the admin's credentials, and the URL of
