@@ -48,6 +48,13 @@ func TestMain(m *testing.M) {
 			return 1
 		}
 		defer cluster.Close()
+		// For TestNodes, which finds it as other programs do.
+		if os.Getenv("LOCALCLUSTER_BIN") == "" {
+			if err := os.Setenv("LOCALCLUSTER_BIN", "../bin/localcluster"); err != nil {
+				fmt.Fprintln(os.Stderr, err)
+				return 1
+			}
+		}
 		outages = cluster.Outages()
 		if gw, err = cluster.Gateway(); err == nil {
 			err = createWidgets()
