@@ -112,6 +112,7 @@ bench-widget: bin/localcluster ## Compares a controller with the same one of con
 
 .PHONY: soak
 soak: build ## Runs long fuzzing and fault tests (about eight hours).
+	for i in arm64 amd64; do GOOS=darwin GOARCH=$$i CGO_ENABLED=0 GOWORK=off go build -C localcluster -trimpath -o /dev/null . || exit; done
 	scripts/compat
 	scripts/fuzz 3m
 	for i in 1 2 3; do go test -race -shuffle=on -timeout 20m $$(scripts/units) || exit; done

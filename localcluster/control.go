@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"net"
 	"os"
+	"runtime"
 	"strings"
 	"sync"
 	"syscall"
@@ -213,6 +214,9 @@ func (c cluster) call(req request) (response, error) {
 func viaDirectory(path string, use func(short string) error) error {
 	if len(path) < 100 {
 		return use(path)
+	}
+	if runtime.GOOS != "linux" {
+		return fmt.Errorf("the path %s is too long for a Unix socket; use a shorter directory", path)
 	}
 	dir, err := os.Open(path[:strings.LastIndexByte(path, '/')])
 	if err != nil {
