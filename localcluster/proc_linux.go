@@ -9,6 +9,9 @@ import (
 	"syscall"
 )
 
+// manyLoopbacks: every address of 127.0.0.0/8 is this machine's.
+const manyLoopbacks = true
+
 // processAttributes puts a child into its own process group, so that Ctrl-C in the
 // terminal reaches only this process. The kernel kills the child when this process
 // ends.

@@ -10,6 +10,9 @@ import (
 	"syscall"
 )
 
+// manyLoopbacks: only 127.0.0.1 is.
+const manyLoopbacks = false
+
 // processAttributes puts a child into its own process group, so that Ctrl-C in the
 // terminal reaches only this process. Only Linux can kill children when their parent
 // is killed: elsewhere, after a SIGKILL of up, stop the processes in DIR/pids by hand.

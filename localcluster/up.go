@@ -30,6 +30,7 @@ type upOptions struct {
 	apiservers    int
 	balance       balancer.Mode // with several API servers
 	untilEOF      bool
+	programs      programs
 }
 
 const defaultNodes = 5
@@ -37,7 +38,7 @@ const defaultNodes = 5
 func upCommand(dir *string) *cobra.Command {
 	var options upOptions
 	var featureGates, runtimeConfig, balance string
-	var apiserverArgs []string
+	var apiserverArgs, run []string
 	command := &cobra.Command{
 		Use:   "up",
 		Short: "Start the cluster and stay in the foreground until Ctrl-C",
@@ -82,6 +83,9 @@ that are ready, and balances
 			if options.balance, err = balancer.ParseMode(balance); err != nil {
 				return err
 			}
+			if options.programs, err = parsePrograms(run); err != nil {
+				return err
+			}
 			ctx := command.Context()
 			if options.untilEOF {
 				var cancel context.CancelFunc
@@ -98,6 +102,7 @@ that are ready, and balances
 	command.Flags().StringVar(&runtimeConfig, "runtime-config", "", "runtime config of kube-apiserver, such as api/all=true; not kept for the next up")
 	command.Flags().StringArrayVar(&apiserverArgs, "apiserver-arg", nil, "`NAME=VALUE` of a flag of kube-apiserver, such as audit-log-path=/tmp/audit.log; replaces localcluster's own value of that flag; may be repeated; not kept for the next up")
 	command.Flags().StringVar(&options.stages, "stages", "", "`DIR` of files *.yaml with further stages of kwok, which then names itself kubelet in what it writes; not kept for the next up")
+	command.Flags().StringArrayVar(&run, "run", nil, "`IMAGE=PROGRAM`, such as watchkeeper=bin/watchkeeper: Pods whose first container has that image run the program on this machine, as you; may be repeated; not kept for the next up")
 	command.Flags().IntVar(&options.apiservers, "apiservers", 1, "number of API servers; not kept for the next up")
 	command.Flags().StringVar(&balance, "balance", string(balancer.Connection), "what a balancer spreads over several API servers: connection, request or random")
 	command.Flags().BoolVar(&options.untilEOF, "until-eof", false, "also stop at the end of standard input: a pipe from the program that has started this one ends with that program, even if it is killed")
@@ -160,6 +165,9 @@ func up(ctx context.Context, c cluster, options upOptions, out io.Writer) error 
 	if options.stages != "" {
 		nameKubelet(specs)
 	}
+	if len(options.programs) > 0 {
+		definePodResources(specs, c)
+	}
 	s.Commands = map[string][]string{}
 	for _, spec := range specs {
 		s.Commands[spec.name] = spec.args
@@ -203,6 +211,14 @@ func up(ctx context.Context, c cluster, options upOptions, out io.Writer) error 
 			return nil // interrupted by the user
 		}
 		return err
+	}
+	if len(options.programs) > 0 {
+		programs, err := c.runPrograms(ctx, server, options.programs, out)
+		if err != nil {
+			return err
+		}
+		defer programs()
+		defer cancel() // programs waits for those that end with ctx
 	}
 	// Package testcluster reads this line.
 	fmt.Fprintf(out, "ready %s  kubeconfig %s\n", server, c.kubeconfig())
