@@ -5,7 +5,8 @@
 // kubeconfig.
 //
 // The server is the first of: the flag --server, [Variable], a gateway on this machine
-// ([DefaultGateway]), and the server of the current context. As in kubectl, --server
+// ([DefaultGateway]), the server of the current context, and, for commands that need a gateway,
+// one in its cluster, through a port-forward. As in kubectl, --server
 // replaces the address of the context's cluster and nothing else. Unlike kubectl, no
 // credentials are sent in clear text: a server with an http URL gets none.
 package connect

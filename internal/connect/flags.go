@@ -33,9 +33,10 @@ type Flags struct {
 	UserAgent string                                    // "" for client-go's
 	Wrap      func(http.RoundTripper) http.RoundTripper // of the transport; nil for none
 
-	local   string         // URL of the gateway on this machine
-	gateway string         // replaces the server of the context; "" for none
-	own     *pflag.FlagSet // what AddTo added
+	local   string                // URL of the gateway on this machine
+	gateway string                // replaces the server of the context; "" for none
+	verify  *rest.TLSClientConfig // how the certificate of gateway is verified; nil: as the context's
+	own     *pflag.FlagSet        // what AddTo added
 }
 
 // NewFlags returns kubectl's connection flags.
@@ -50,6 +51,9 @@ func (f *Flags) config(c *rest.Config) *rest.Config {
 	if f.gateway != "" {
 		c = rest.CopyConfig(c)
 		c.Host, c.APIPath = f.gateway, ""
+	}
+	if f.gateway != "" && f.verify != nil {
+		c.Insecure, c.CAFile, c.CAData, c.ServerName, c.Proxy = false, "", f.verify.CAData, f.verify.ServerName, nil
 	}
 	if Plain(c.Host) {
 		anonymous := rest.AnonymousClientConfig(c)

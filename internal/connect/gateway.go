@@ -20,8 +20,9 @@ const dialTimeout = time.Second
 
 // Gateway chooses the gateway for a command that needs one, and returns its URL: that of
 // [Flags.Server]; that of this machine, if it is up; the server of the context, if it is a
-// gateway; otherwise that of this machine. It does not fail because a gateway does not answer.
-// Once a server is in use, that is the gateway.
+// gateway; the one in the context's cluster ([Flags.UseService]); otherwise that of this machine.
+// It does not fail because a gateway does not answer. Once a server is in use, that is the
+// gateway.
 func (f *Flags) Gateway(ctx context.Context) (server string, err error) {
 	if f.gateway != "" {
 		return f.gateway, nil
@@ -30,7 +31,11 @@ func (f *Flags) Gateway(ctx context.Context) (server string, err error) {
 		return "", err
 	}
 	if server == "" && !f.localUp(ctx) {
-		server = f.UseContext(ctx)
+		if server = f.UseContext(ctx); server == "" {
+			if server, err = f.UseService(ctx); err != nil {
+				return "", err
+			}
+		}
 	}
 	if server == "" {
 		server = f.local

@@ -34,7 +34,12 @@ func (c *command) connect(ctx context.Context, live bool) (end func(), err error
 		server = c.flags.UseContext(ctx)
 	}
 	if server == "" {
-		return end, errors.New("--at needs a gateway, which records the past: name it with --server, or start one for this context with 'watchkeeper serve'")
+		if server, err = c.flags.UseService(ctx); err != nil {
+			return end, err
+		}
+	}
+	if server == "" {
+		return end, errors.New("--at needs a gateway, which records the past: name it with --server, start one for this context with 'watchkeeper serve', or install one in the cluster")
 	}
 	moment, err := c.Moment(ctx, c.flags, c.at)
 	if err != nil {
