@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 
 	"github.com/watchkeeper/watchkeeper/informer/kube"
@@ -26,6 +27,28 @@ type streamRecord struct {
 	Version  string `json:"version"`
 	Resource string `json:"resource"`
 	Epoch    int    `json:"epoch"`
+}
+
+// checkIdentity fails if an existing store is of another cluster or of a newer format.
+// It reads the database read-only: to open it for writing already replaces its files,
+// even without a write.
+func (s *Store) checkIdentity() error {
+	if s.opts.Temporary {
+		return nil
+	}
+	existing := &Store{opts: s.opts, dir: s.dir}
+	existing.opts.Logger = slog.New(slog.DiscardHandler)
+	if existing.openDB(true) != nil {
+		return nil // there is none, or opening it for writing returns the reason
+	}
+	err := existing.identify(true)
+	if closeErr := existing.db.Close(); closeErr != nil {
+		return closeErr
+	}
+	if errors.Is(err, ErrOtherCluster) || errors.Is(err, ErrNewerFormat) {
+		return err
+	}
+	return nil // another one is reported when it is opened for writing
 }
 
 // identify compares the store's identity with the options, and writes it to a

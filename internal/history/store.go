@@ -125,7 +125,13 @@ func Open(dir string, opts Options) (*Store, error) {
 
 // connect opens the database and reads the catalog of streams.
 func (s *Store) connect(readOnly bool) error {
-	err := s.openDB(readOnly)
+	var err error
+	if !readOnly {
+		err = s.checkIdentity()
+	}
+	if err == nil {
+		err = s.openDB(readOnly)
+	}
 	if err != nil {
 		return fmt.Errorf("history in %s: %w", s.dir, damage(err))
 	}
