@@ -46,9 +46,9 @@ func headOf(t *testing.T, g *clustertest.Gateway, rv uint64) {
 	})
 }
 
-// recordedStream returns the stream of Pods that a gateway, which has ended, has
+// recordedStream returns the stream of a resource that a gateway, which has ended, has
 // recorded.
-func recordedStream(t *testing.T, dir string) *history.Stream {
+func recordedStream(t *testing.T, dir string, resource kube.Resource) *history.Stream {
 	t.Helper()
 	all, err := filepath.Glob(filepath.Join(dir, "*"))
 	if err != nil || len(all) != 1 {
@@ -59,7 +59,7 @@ func recordedStream(t *testing.T, dir string) *history.Stream {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { store.Close() })
-	streams := store.Streams(recordedPods)
+	streams := store.Streams(resource)
 	if len(streams) != 1 {
 		t.Fatalf("%d epochs", len(streams))
 	}
@@ -144,7 +144,7 @@ func TestRecorded(t *testing.T) {
 		t.Errorf("it ended with %d", code)
 	}
 
-	st := recordedStream(t, dir)
+	st := recordedStream(t, dir, recordedPods)
 	late := 0
 	for _, g := range st.Gaps() {
 		if late++; !g.Late() {
@@ -209,7 +209,7 @@ func TestRecordedOutage(t *testing.T) {
 	if code := mine.Terminate(); code != 0 {
 		t.Errorf("it ended with %d", code)
 	}
-	st := recordedStream(t, dir)
+	st := recordedStream(t, dir, recordedPods)
 	got := map[string]uint64{}
 	for o, err := range st.List(t.Context(), rv, "", "") {
 		if err != nil {

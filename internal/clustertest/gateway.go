@@ -24,6 +24,7 @@ type Gateway struct {
 	URL, Admin string
 
 	cluster *Cluster
+	program string
 	args    []string
 	p       *process
 }
@@ -34,7 +35,12 @@ func (c *Cluster) Gateway(args ...string) (*Gateway, error) {
 	if err := c.build(); err != nil {
 		return nil, err
 	}
-	g := &Gateway{cluster: c, args: args}
+	return c.GatewayOf(c.Program(), args...)
+}
+
+// GatewayOf is Gateway for another version's program.
+func (c *Cluster) GatewayOf(program string, args ...string) (*Gateway, error) {
+	g := &Gateway{cluster: c, program: program, args: args}
 	for {
 		port, err := freePort()
 		if err != nil {
@@ -57,8 +63,8 @@ func freePort() (string, error) { return freeport.Pick(10000, 10000) }
 // Program returns the path of watchkeeper. Build or Gateway has to be called before.
 func (c *Cluster) Program() string { return filepath.Join(c.work, "watchkeeper") }
 
-// build builds watchkeeper with the same flags as make, over a copy of make's
-// binary: if that is up to date, go build links nothing.
+// build builds watchkeeper over a copy of make's binary: if that is up to date, go build
+// links nothing.
 func build(bin string) error {
 	top, err := root() // the test may be in a nested module
 	if err != nil {
@@ -69,8 +75,13 @@ func build(bin string) error {
 			return err
 		}
 	}
+	return BuildIn(top, bin)
+}
+
+// BuildIn builds the watchkeeper of a source tree with the same flags as make.
+func BuildIn(tree, bin string, env ...string) error {
 	cmd := exec.Command("go", "build", "-trimpath", "-tags", "pebblegozstd", "-ldflags", "-s -w", "-o", bin, "./cmd/watchkeeper")
-	cmd.Dir, cmd.Env = top, append(os.Environ(), "CGO_ENABLED=0")
+	cmd.Dir, cmd.Env = tree, append(append(os.Environ(), "CGO_ENABLED=0"), env...)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("go build: %w: %s", err, out)
 	}
@@ -107,7 +118,7 @@ func (g *Gateway) start(port, admin string) error {
 	if !slices.Contains(g.args, "--data-dir") {
 		args = append(args, "--data-dir=") // not the user's home
 	}
-	return g.await(exec.Command(g.cluster.Program(), append(args, g.args...)...))
+	return g.await(exec.Command(g.program, append(args, g.args...)...))
 }
 
 // await starts a command that serves, and waits until it serves.
