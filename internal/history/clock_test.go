@@ -409,24 +409,6 @@ func TestShortStep(t *testing.T) {
 	}
 }
 
-// TestFormat1: a store of format 1, which has no eras, is opened, and becomes one of format
-// 2, which an earlier version refuses.
-func TestFormat1(t *testing.T) {
-	s := newSteppedStore(t)
-	s.event()
-	if err := s.setJSON([]byte{tableFormat}, identity{1, "c"}); err != nil {
-		t.Fatal(err)
-	}
-	s.reopen()
-	var id identity
-	if _, err := s.getJSON([]byte{tableFormat}, &id); err != nil || id.Format != formatVersion {
-		t.Errorf("%+v, %v", id, err)
-	}
-	if got := s.at(s.now); got != "2" {
-		t.Error(got)
-	}
-}
-
 // TestClockSlightlyBehind: a clock that goes back by less than a step does not hide what is
 // newest if ages count back from the last recorded time.
 func TestClockSlightlyBehind(t *testing.T) {
