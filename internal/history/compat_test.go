@@ -124,6 +124,16 @@ func describe(t *testing.T, s *Store, heads map[string]Moment) string {
 	return b.String()
 }
 
+// TestPebbleFormat: a directory that a newer Pebble has opened is refused by earlier
+// versions. If this fails after an upgrade of Pebble, say so in CHANGELOG.md and in
+// docs/stability.md.
+func TestPebbleFormat(t *testing.T) {
+	const documented = 24
+	if pebble.FormatNewest != documented {
+		t.Errorf("Pebble's format is %d, docs/stability.md says %d", pebble.FormatNewest, documented)
+	}
+}
+
 // TestRefusedUnchanged: a directory that is refused has the same files as before, also
 // after a crash, when opening it for writing would flush its write-ahead log, and also
 // if Pebble's own format is an older one, which that would replace.
