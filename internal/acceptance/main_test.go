@@ -122,7 +122,7 @@ var (
 	// slow each other down. The longest start at once: they determine how long the
 	// stage lasts.
 	quietTests = make(chan struct{}, 7)
-	longest    = map[string]bool{"TestKubectlSession": true, "TestAggregated": true}
+	longest    = map[string]bool{"TestKubectlSession": true, "TestAggregated": true, "TestUpgrade": true}
 )
 
 // inStage waits until the test's stage has begun.
