@@ -26,7 +26,7 @@ var update = flag.Bool("update", false, "write what is rendered to testdata and 
 
 const (
 	dir       = "watchkeeper"
-	namespace = "monitoring"
+	namespace = "watchkeeper"
 )
 
 // sets are the value sets of the chart's folder ci.
@@ -105,7 +105,7 @@ func TestGoldens(t *testing.T) {
 
 // manifestHead is the beginning of manifests/watchkeeper.yaml.
 const manifestHead = `# The chart with its default values, for those without Helm:
-#   kubectl create namespace monitoring
+#   kubectl create namespace watchkeeper
 #   kubectl apply -f watchkeeper.yaml
 # Made by "go test ./chart -update".
 `

@@ -36,6 +36,8 @@ import (
 const (
 	chartDir = "../chart/watchkeeper"
 	name     = "watchkeeper" // of the release, and of its objects
+	built    = "../../bin/watchkeeper"
+	runImage = "watchkeeper-run" // with which localcluster runs the program of a Pod
 )
 
 var (
@@ -45,8 +47,15 @@ var (
 
 func TestMain(m *testing.M) {
 	os.Exit(func() int {
-		var err error
-		if cluster, err = clustertest.Start(3); err == nil {
+		program, err := filepath.Abs(built)
+		if err == nil {
+			_, err = os.Stat(program)
+		}
+		if err != nil {
+			fmt.Fprintf(os.Stderr, "%v: run 'make build' first\n", err)
+			return 1
+		}
+		if cluster, err = clustertest.Start(3, "--run", runImage+"="+program); err == nil {
 			defer cluster.Close()
 			err = cluster.Build()
 		}
