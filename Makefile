@@ -8,11 +8,24 @@ GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
 
 # PORT is the gateway's port ("make run PORT=9001"); its admin listener has the
 # next one. DIR has the control plane's data. The environment does not set them.
-DIR := .localcluster
+DIR := .localcluster$(K8S:%=-%)
 NODES := 5
 PORT := 8001
 # BALANCE is how test-ha spreads clients over API servers: request, random, connection.
 BALANCE := request
+
+# K8S chooses an older minor version of Kubernetes for the control plane ("K8S=1.34 make
+# bin/localcluster"): then bin/localcluster-1.34 is built and used. OLDER are those that
+# there are.
+K8S ?=
+OLDER := $(patsubst localcluster/kubernetes-%.mod,%,$(wildcard localcluster/kubernetes-*.mod))
+LOCALCLUSTER := bin/localcluster$(K8S:%=-%)
+ifneq ($(K8S),)
+  ifeq ($(filter $(K8S),$(OLDER)),)
+    $(error K8S=$(K8S): there is no localcluster/kubernetes-$(K8S).mod. K8S is one of: $(OLDER); or empty, for the version in localcluster/go.mod)
+  endif
+  export LOCALCLUSTER_BIN := $(CURDIR)/$(LOCALCLUSTER)
+endif
 
 .PHONY: help
 help: ## Prints this list.
@@ -36,8 +49,8 @@ bin/watchkeeper: deps ui
 
 .PHONY: bin/localcluster
 bin/localcluster: deps
-	@scripts/progress "building bin/localcluster$$([ -x bin/localcluster ] || echo ' (about 5 minutes)')" \
-	  env GOWORK=off go build -C localcluster -v -trimpath -ldflags '-s -w' -o ../bin/localcluster .
+	@scripts/progress "building $(LOCALCLUSTER)$$([ -x $(LOCALCLUSTER) ] || echo ' (about 5 minutes)')" \
+	  env GOWORK=off go build -C localcluster $(K8S:%=-modfile=kubernetes-%.mod) -v -trimpath -ldflags '-s -w' -o ../$(LOCALCLUSTER) .
 
 .PHONY: run
 run: build ## Starts a local control plane with workloads, and the gateway on 127.0.0.1:8001.
@@ -45,7 +58,7 @@ run: build ## Starts a local control plane with workloads, and the gateway on 12
 
 .PHONY: cluster
 cluster: bin/localcluster ## Starts only the local control plane.
-	@exec bin/localcluster up --dir "$(DIR)" --nodes "$(NODES)"
+	@exec $(LOCALCLUSTER) up --dir "$(DIR)" --nodes "$(NODES)"
 
 .PHONY: demo
 demo: bin/watchkeeper ## Serves a recorded incident (a rollout, a crash loop, a lost Node) on 127.0.0.1:8001, without a cluster.
@@ -130,6 +143,7 @@ soak: build ## Runs long fuzzing and fault tests (about eight hours).
 	for i in "" "" 3; do WATCHKEEPER_APISERVERS=$$i WATCHKEEPER_BALANCE=request WATCHKEEPER_FAULTS_SECONDS=3600 WATCHKEEPER_FAULTS_ROUND=60 go test -count=1 -timeout 3h -v -run Faults ./internal/robustness | grep -vE '^===|    --- PASS' || exit; done
 	WATCHKEEPER_SHARED=1 WATCHKEEPER_FAULTS_SECONDS=3600 WATCHKEEPER_FAULTS_ROUND=60 go test -count=1 -timeout 3h -v -run 'TestFaults$$' ./internal/robustness | grep -vE '^===|    --- PASS'
 	WATCHKEEPER_SHARED=1 go test -count=1 -timeout 20m -run 'TestConformance$$' ./internal/conformance
+	for k8s in $(OLDER); do $(MAKE) K8S=$$k8s bin/localcluster && LOCALCLUSTER_BIN=$$PWD/bin/localcluster-$$k8s go test -count=1 -timeout 20m ./internal/conformance || exit; done
 	for i in 1 2 3; do WATCHKEEPER_PAST_SECONDS=180 go test -count=1 -timeout 60m -v -run 'TestPast$$' ./internal/robustness || exit; done
 	WATCHKEEPER_BENCH_SHARED=1 go test -count=1 -timeout 20m -run TestAll ./bench/shared
 	WATCHKEEPER_RIGHTS_CASES=20000 go test -count=1 -timeout 30m -v -run TestRights ./internal/rights
@@ -138,4 +152,4 @@ soak: build ## Runs long fuzzing and fault tests (about eight hours).
 
 .PHONY: clean
 clean: ## Removes built files and the local control plane's data.
-	rm -rf bin dist .run ui/dist/* ui/informer/dist ui/informer/build "$(DIR)"
+	rm -rf bin dist .run ui/dist/* ui/informer/dist ui/informer/build "$(DIR)" $(OLDER:%=.localcluster-%)

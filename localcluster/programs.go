@@ -108,7 +108,7 @@ func (c cluster) runPrograms(ctx context.Context, server string, programs progra
 	}); err != nil {
 		return nil, err
 	}
-	factory.StartWithContext(ctx)
+	factory.Start(ctx.Done()) // StartWithContext is newer than the oldest Kubernetes that is built
 	return func() {
 		factory.Shutdown()
 		r.pods.Wait()

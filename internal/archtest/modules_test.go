@@ -4,12 +4,15 @@
 package archtest
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -44,9 +47,10 @@ func goCommand(t *testing.T, dir string, args ...string) string {
 	return string(out)
 }
 
-func readMod(t *testing.T, dir string) (m goMod) {
+// readMod reads a folder's go.mod, or another file of that form.
+func readMod(t *testing.T, dir string, file ...string) (m goMod) {
 	t.Helper()
-	if err := json.Unmarshal([]byte(goCommand(t, dir, "mod", "edit", "-json")), &m); err != nil {
+	if err := json.Unmarshal([]byte(goCommand(t, dir, append([]string{"mod", "edit", "-json"}, file...)...)), &m); err != nil {
 		t.Fatal(err)
 	}
 	return m
@@ -136,5 +140,58 @@ func TestModuleVersions(t *testing.T) {
 	})
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestOlderKubernetes: localcluster/kubernetes-1.34.mod, and its like, has the direct
+// requirements of localcluster/go.mod, with a Kubernetes and staging modules of the
+// version in its name. Only kwok's modules are newer.
+func TestOlderKubernetes(t *testing.T) {
+	direct := func(m goMod) map[string]string {
+		versions := map[string]string{}
+		for _, r := range m.Require {
+			if !r.Indirect {
+				versions[r.Path] = r.Version
+			}
+		}
+		return versions
+	}
+	files, err := filepath.Glob("../../localcluster/kubernetes-*.mod")
+	if err != nil || len(files) == 0 {
+		t.Fatal("no file for an older Kubernetes", err)
+	}
+	newest := readMod(t, "localcluster")
+	for _, file := range files {
+		file = filepath.Base(file)
+		m := readMod(t, "localcluster", file)
+		want, got := slices.Sorted(maps.Keys(direct(newest))), slices.Sorted(maps.Keys(direct(m)))
+		if !slices.Equal(want, got) {
+			t.Errorf("%s requires %q, not as go.mod %q", file, got, want)
+		}
+		minor := strings.TrimSuffix(strings.TrimPrefix(file, "kubernetes-1."), ".mod")
+		version := direct(m)["k8s.io/kubernetes"]
+		if !strings.HasPrefix(version, "v1."+minor+".") {
+			t.Errorf("%s has Kubernetes %s", file, version)
+		}
+		staging := strings.Replace(version, "v1.", "v0.", 1)
+		ofKwok := []string{"k8s.io/cri-api", "k8s.io/cri-client", "k8s.io/cri-streaming", "k8s.io/streaming"}
+		replaced := map[string]string{}
+		for _, r := range m.Replace {
+			replaced[r.Old.Path] = r.New.Version
+		}
+		for _, r := range newest.Replace {
+			if path := r.Old.Path; !slices.Contains(ofKwok, path) && replaced[path] != staging {
+				t.Errorf("%s has %s %q, not %s", file, path, replaced[path], staging)
+			}
+		}
+	}
+}
+
+// TestUnknownKubernetes: make says in one line which older versions there are.
+func TestUnknownKubernetes(t *testing.T) {
+	cmd := exec.CommandContext(t.Context(), "make", "--no-print-directory", "-C", "../..", "bin/localcluster", "K8S=1.2")
+	out, err := cmd.CombinedOutput()
+	if err == nil || bytes.Count(out, []byte("\n")) != 1 || !bytes.Contains(out, []byte("K8S is one of: 1.")) {
+		t.Errorf("%v: %s", err, out)
 	}
 }
