@@ -56,7 +56,7 @@ var fieldValues = map[string][]string{
 // exactly the fields that the API server supports.
 func TestFieldSelectors(t *testing.T) {
 	ns := namespace(t)
-	apply(t, strings.ReplaceAll(fieldObjects(t), "NAMESPACE", ns))
+	apply(t, strings.ReplaceAll(ofThisVersion(t, fieldObjects(t)), "NAMESPACE", ns))
 	for _, patch := range [][]string{
 		{"pod/fields-host", `{"status":{"nominatedNodeName":"node-1"}}`},
 		{"job/fields", `{"status":{"succeeded":2}}`},

@@ -167,7 +167,8 @@ func outcomeOf(t *testing.T, dir, program string, args []string) string {
 	cmd := exec.CommandContext(t.Context(), program, args...)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), noGC, "KUBECONFIG="+filepath.Join(dir, "kubeconfig"), "WATCHKEEPER_SERVER=none",
-		"KUBECACHEDIR="+filepath.Join(dir, "cache-of-"+filepath.Base(program)), "KUBECTL_KUBERC=false")
+		"KUBECACHEDIR="+filepath.Join(dir, "cache-of-"+filepath.Base(program)), "KUBECTL_KUBERC=false",
+		"KUBECTL_KYAML=true") // for -o kyaml of kubectl 1.34 (KEP-5295)
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	err := cmd.Run()

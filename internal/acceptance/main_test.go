@@ -38,16 +38,16 @@ var (
 	issuer *clustertest.Issuer
 )
 
-// betas are the feature gates of resources that are off by default.
-const betas = "ClusterTrustBundle=true,PodCertificateRequest=true,DRADeviceTaintRules=true,DRAResourcePoolStatus=true," +
-	"GenericWorkload=true,StorageVersionMigrator=true,CoordinatedLeaderElection=true"
-
 func TestMain(m *testing.M) {
 	flag.Parse()
 	os.Exit(func() int {
 		// Tests of a stage wait for each other: all of them have to run.
 		err := flag.Set("test.parallel", "64")
 		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		if minor, err = clustertest.Minor(); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			return 1
 		}
@@ -67,7 +67,7 @@ func TestMain(m *testing.M) {
 			fmt.Fprintln(os.Stderr, err)
 			return 1
 		}
-		if cluster, err = clustertest.Start(3, "--runtime-config", "api/all=true", "--feature-gates", betas,
+		if cluster, err = clustertest.Start(3, "--runtime-config", "api/all=true", "--feature-gates", betaGates(),
 			"--apiserver-arg", "authentication-config="+structured.Name()); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			return 1

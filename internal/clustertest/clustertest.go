@@ -9,6 +9,7 @@ package clustertest
 
 import (
 	"context"
+	"debug/buildinfo"
 	"errors"
 	"fmt"
 	"net/http"
@@ -68,16 +69,9 @@ func newCluster(dir, work string) *Cluster {
 // further flags of localcluster up. The environment chooses how many API servers it has,
 // unless --apiservers does: see replicas.
 func Start(nodes int, flags ...string) (*Cluster, error) {
-	top, err := root()
+	bin, err := binary()
 	if err != nil {
 		return nil, err
-	}
-	bin := os.Getenv("LOCALCLUSTER_BIN")
-	if bin == "" {
-		bin = filepath.Join(top, "bin", "localcluster")
-	}
-	if _, err := os.Stat(bin); err != nil {
-		return nil, fmt.Errorf("no local control plane: run 'make build' first (%w)", err)
 	}
 	work, err := os.MkdirTemp("", "watchkeeper-test-")
 	if err != nil {
@@ -98,6 +92,42 @@ func Start(nodes int, flags ...string) (*Cluster, error) {
 	}
 	c.Config.QPS = -1
 	return c, nil
+}
+
+// binary returns the path of localcluster.
+func binary() (string, error) {
+	bin := os.Getenv("LOCALCLUSTER_BIN")
+	if bin == "" {
+		top, err := root()
+		if err != nil {
+			return "", err
+		}
+		bin = filepath.Join(top, "bin", "localcluster")
+	}
+	if _, err := os.Stat(bin); err != nil {
+		return "", fmt.Errorf("no local control plane: run 'make build' first (%w)", err)
+	}
+	return bin, nil
+}
+
+// Minor returns the minor version of the Kubernetes that Start starts, such as 36: that of
+// the module in the binary.
+func Minor() (int, error) {
+	bin, err := binary()
+	if err != nil {
+		return 0, err
+	}
+	info, err := buildinfo.ReadFile(bin)
+	if err != nil {
+		return 0, err
+	}
+	for _, m := range info.Deps {
+		if m.Path == "k8s.io/kubernetes" {
+			minor, _, _ := strings.Cut(strings.TrimPrefix(m.Version, "v1."), ".")
+			return strconv.Atoi(minor)
+		}
+	}
+	return 0, fmt.Errorf("%s is built without k8s.io/kubernetes", bin)
 }
 
 // Without returns a Cluster without a control plane, for gateways in front of
