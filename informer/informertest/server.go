@@ -28,7 +28,7 @@ type Options struct {
 	// batch of events, as from many aggregated API servers, and whenever the
 	// resourceVersion has changed.
 	EagerBookmarks bool
-	// NoWatchList refuses sendInitialEvents, as API servers before 1.32 do.
+	// NoWatchList refuses sendInitialEvents, as API servers before 1.32, and those of 1.33, do.
 	NoWatchList bool
 	// Others answers requests that the server does not serve, and reports whether
 	// it did: the rest get 404. It may be nil.

@@ -32,6 +32,8 @@ type Encoding[O any] interface {
 	list(body io.Reader, like *scan.List, item func(O) error) (*scan.List, error)
 	// watch reads the body of a watch.
 	watch(body io.Reader) frames[O]
+	// asksTables reports whether the encoding asks for Tables.
+	asksTables() bool
 	// dropTables stops asking for Tables. It returns false if the encoding
 	// does not ask for them.
 	dropTables() bool
@@ -73,6 +75,8 @@ func (e itemEncoding) accept(query url.Values) string {
 	}
 	return accept
 }
+
+func (itemEncoding) asksTables() bool { return false }
 
 func (itemEncoding) dropTables() bool { return false }
 
@@ -129,6 +133,8 @@ func (e *objectEncoding) accept(query url.Values) string {
 	query.Set("includeObject", "Object")
 	return acceptTable
 }
+
+func (e *objectEncoding) asksTables() bool { return e.tables }
 
 func (e *objectEncoding) dropTables() bool {
 	had := e.tables

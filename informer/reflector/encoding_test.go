@@ -98,16 +98,35 @@ func TestColumnsOfPages(t *testing.T) {
 	})
 }
 
+// TestColumnsOfPagesOnly: Kubernetes 1.32 serves streaming lists of plain objects only, and
+// Tables in lists and watches.
+func TestColumnsOfPagesOnly(t *testing.T) {
+	page := `{"kind":"Table","apiVersion":"meta.k8s.io/v1","metadata":{"resourceVersion":"10"},"columnDefinitions":["a"],"rows":[{"cells":["x"],"object":` + script.Pod("a", 3) + `}]}`
+	for name, streamed := range map[string]string{"objects": script.Event("ADDED", "a", 3), "no objects": ""} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				log, r := runColumns(t, script.Probe, script.Answer{Want: script.Streaming, Body: streamed + script.Bookmark(10, true), Stall: true},
+					script.At(10), script.Answer{Want: script.From(10), Body: printed(`["a"]`, script.Event("MODIFIED", "a", 12)), Stall: true},
+					script.Answer{Want: "limit=500 includeObject=Object", Body: page})
+				want := []string{`columns ["a"]`, `"cells":["x"] under ["a"]`, "list 10 [ns/a@3]", `"cells":["x"] under ["a"]`, "MODIFIED ns/a@12"}
+				if !slices.Equal(log, want) || r.Status().Relists["schema"] != 0 {
+					t.Errorf("%q, relists: %v", log, r.Status().Relists)
+				}
+			})
+		})
+	}
+}
+
 // TestNoColumns: an upstream without Tables, or with Tables without objects.
 func TestNoColumns(t *testing.T) {
-	want := []string{"columns ", " under ", "list 10 [ns/a@3]", "bookmark 10"}
-	synctest.Test(t, func(t *testing.T) {
-		plain := script.Synced
-		plain.Stall = true
-		if log, _ := runColumns(t, script.Probe, plain); !slices.Equal(log, want) {
+	synctest.Test(t, func(t *testing.T) { // the list in pages might have had some
+		log, _ := runColumns(t, script.Probe, script.Synced, script.At(10), script.Answer{Want: script.From(10), Stall: true},
+			script.Answer{Want: "limit=500", Body: script.Page(10, "", script.Pod("a", 3))})
+		if want := []string{"columns ", " under ", "list 10 [ns/a@3]"}; !slices.Equal(log, want) {
 			t.Errorf("%q", log)
 		}
 	})
+	want := []string{"columns ", " under ", "list 10 [ns/a@3]", "bookmark 10"}
 	synctest.Test(t, func(t *testing.T) {
 		bare := `{"type":"ADDED","object":{"kind":"Table","apiVersion":"meta.k8s.io/v1","metadata":{},"rows":[{"cells":["x"],"object":null}]}}` + "\n"
 		plain := script.Synced

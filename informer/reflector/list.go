@@ -172,6 +172,9 @@ func (r *Reflector[O]) streamList(ctx context.Context) error {
 			return io.ErrUnexpectedEOF
 		case err != nil:
 			return err
+		case f.columns == "" && r.encoding.asksTables(): // Kubernetes 1.32 has none in such a list, but in LIST and WATCH
+			r.noStreamingList = true
+			return fmt.Errorf("%w: it has no Tables", errNoStreamingList)
 		case f.end:
 			timeout.Stop()
 			list.RV, list.Columns = f.rv, f.columns
