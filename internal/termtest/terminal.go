@@ -32,6 +32,15 @@ type Terminal struct {
 // shell. It ends with the test.
 func New(t testing.TB, width, height int, env ...string) *Terminal {
 	t.Helper()
+	return Start(t, width, height, []string{"bash", "--noprofile", "--norc", "-i"}, env...)
+}
+
+// Start is like New with another shell, whose prompt has to be "$ ".
+func Start(t testing.TB, width, height int, shell []string, env ...string) *Terminal {
+	t.Helper()
+	if _, err := exec.LookPath(shell[0]); err != nil {
+		t.Fatalf("%v: install it, for example by scripts/deps test", err)
+	}
 	dir, err := os.MkdirTemp("", "tmux") // a socket's path has to be short
 	if err != nil {
 		t.Fatal(err)
@@ -41,7 +50,7 @@ func New(t testing.TB, width, height int, env ...string) *Terminal {
 	args := []string{"-u", "-f", "/dev/null", "new-session", "-d", "-x", strconv.Itoa(width), "-y", strconv.Itoa(height)}
 	// Of variables that are given to tmux itself, PATH would be overridden.
 	args = append(args, "env", "PS1=$ ", "LC_ALL=C.UTF-8", "TZ=UTC", "HISTFILE=", "TERM=tmux-256color", "COLORTERM=")
-	term.Tmux(append(append(args, env...), "bash", "--noprofile", "--norc", "-i")...)
+	term.Tmux(append(append(args, env...), shell...)...)
 	t.Cleanup(func() { term.Tmux("kill-server") })
 	term.Tmux("set-option", "-g", "status", "off")
 	term.Resize(width, height)
