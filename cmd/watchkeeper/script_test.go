@@ -30,7 +30,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"watchkeeper": main})
+	testscript.Main(m, map[string]func(){"watchkeeper": main, "kubectl-watchkeeper": main})
 }
 
 // Scripts find these in their environment:

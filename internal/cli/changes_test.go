@@ -273,7 +273,7 @@ func TestChangesWatch(t *testing.T) {
 	go func() {
 		defer w.Close()
 		defer errw.Close()
-		ended <- cli.Main(ctx, []string{"changes", "-A", "-w", "--since", start.Add(-time.Minute).UTC().Format(time.RFC3339Nano), "-s", server.URL}, strings.NewReader(""), w, errw)
+		ended <- cli.Main(ctx, []string{"watchkeeper", "changes", "-A", "-w", "--since", start.Add(-time.Minute).UTC().Format(time.RFC3339Nano), "-s", server.URL}, strings.NewReader(""), w, errw)
 	}()
 	lines := bufio.NewScanner(r)
 	expect := func(want ...string) {
@@ -354,7 +354,7 @@ func TestChangesWatchOfNothing(t *testing.T) {
 	ended := make(chan int, 1)
 	go func() {
 		defer w.Close()
-		ended <- cli.Main(ctx, []string{"changes", "-A", "-w", "--utc", "-s", server.URL}, strings.NewReader(""), io.Discard, w)
+		ended <- cli.Main(ctx, []string{"watchkeeper", "changes", "-A", "-w", "--utc", "-s", server.URL}, strings.NewReader(""), io.Discard, w)
 	}()
 	lines := bufio.NewScanner(r)
 	for _, want := range []string{"nothing is recorded since 2026-01-02 14:30:00Z: the disk is full", "new changes are known again",

@@ -31,7 +31,7 @@ func TestServeOnAnyPort(t *testing.T) {
 	code := make(chan int, 1)
 	go func() {
 		defer out.Close()
-		code <- cli.Main(ctx, []string{"serve", "--server", upstream.URL, "-p", "0", "--admin-listen=", "--data-dir="}, strings.NewReader(""), out, &stderr)
+		code <- cli.Main(ctx, []string{"watchkeeper", "serve", "--server", upstream.URL, "-p", "0", "--admin-listen=", "--data-dir="}, strings.NewReader(""), out, &stderr)
 	}()
 	lines := bufio.NewReader(stdout)
 	line, err := lines.ReadString('\n')

@@ -99,7 +99,7 @@ func run(args ...string) (stdout, stderr string, code int) {
 	var out, errs bytes.Buffer
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	code = cli.Main(ctx, args, strings.NewReader(""), &out, &errs)
+	code = cli.Main(ctx, append([]string{"watchkeeper"}, args...), strings.NewReader(""), &out, &errs)
 	return out.String(), errs.String(), code
 }
 

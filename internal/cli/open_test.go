@@ -44,7 +44,7 @@ func openFile(file string) int {
 		cancel()
 		_, _ = io.Copy(io.Discard, stdout)
 	}()
-	code := cli.Main(ctx, []string{"open", file, "-p", "0"}, strings.NewReader(""), w, os.Stderr)
+	code := cli.Main(ctx, []string{"watchkeeper", "open", file, "-p", "0"}, strings.NewReader(""), w, os.Stderr)
 	fmt.Println(peakMemory())
 	return code
 }

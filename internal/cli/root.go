@@ -18,11 +18,14 @@ import (
 	"io"
 	"io/fs"
 	"log/slog"
+	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"k8s.io/klog/v2"
 
 	"github.com/watchkeeper/watchkeeper/internal/get"
@@ -41,11 +44,12 @@ type exitError int
 
 func (e exitError) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
 
-// Main runs the command line args, without the program's name, and returns
-// the exit code.
+// Main runs the command line args, of which the first is the path of the program, and
+// returns the exit code.
 func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	root := newRoot(streams{in: stdin, out: stdout, err: stderr})
-	root.SetArgs(args)
+	name := naming(args[0], root)
+	root.SetArgs(args[1:])
 	err := root.ExecuteContext(ctx)
 	if err == nil {
 		return 0
@@ -56,8 +60,36 @@ func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io
 	if code, ok := errors.AsType[get.ExitError](err); ok {
 		return int(code)
 	}
-	fmt.Fprintln(stderr, "watchkeeper: "+oneLine(explain(err)))
+	fmt.Fprintln(stderr, "watchkeeper: "+name(oneLine(explain(err))))
 	return 1
+}
+
+// naming returns a function that makes the command lines in a text those that the user types, and
+// applies it to all help. They differ if the program is kubectl's plugin: kubectl runs it as
+// kubectl-watchkeeper.
+func naming(path string, root *cobra.Command) (name func(text string) string) {
+	if strings.TrimSuffix(filepath.Base(path), ".exe") != "kubectl-watchkeeper" {
+		return func(text string) string { return text }
+	}
+	const typed = "kubectl watchkeeper"
+	root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: typed}
+	var commands []string
+	for _, cmd := range root.Commands() {
+		commands = append(commands, cmd.Name())
+	}
+	// Some texts have the name already, from cobra.
+	line := regexp.MustCompile(`(\bkubectl )?\bwatchkeeper (` + strings.Join(commands, "|") + `)\b`)
+	name = func(text string) string { return line.ReplaceAllString(text, typed+" $2") }
+	var apply func(cmd *cobra.Command)
+	apply = func(cmd *cobra.Command) {
+		cmd.Long, cmd.Example = name(cmd.Long), name(cmd.Example)
+		cmd.Flags().VisitAll(func(f *pflag.Flag) { f.Usage = name(f.Usage) })
+		for _, sub := range cmd.Commands() {
+			apply(sub)
+		}
+	}
+	apply(root)
+	return name
 }
 
 func newRoot(s streams) *cobra.Command {

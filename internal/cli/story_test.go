@@ -34,7 +34,7 @@ func openRecording(t *testing.T, file string) string {
 	stdout, w := io.Pipe()
 	ended := make(chan int)
 	go func() {
-		ended <- cli.Main(ctx, []string{"open", file, "-p", "0"}, strings.NewReader(""), w, io.Discard)
+		ended <- cli.Main(ctx, []string{"watchkeeper", "open", file, "-p", "0"}, strings.NewReader(""), w, io.Discard)
 		w.Close()
 	}()
 	t.Cleanup(func() {

@@ -5,7 +5,7 @@ package get
 
 import (
 	"context"
-	"errors"
+	"fmt"
 	"net/http"
 	"os"
 	"strconv"
@@ -39,7 +39,7 @@ func (c *command) connect(ctx context.Context, live bool) (end func(), err error
 		}
 	}
 	if server == "" {
-		return end, errors.New("--at needs a gateway, which records the past: name it with --server, start one for this context with 'watchkeeper serve', or install one in the cluster")
+		return end, fmt.Errorf("--at needs a gateway, which records the past: name it with --server, start one for this context with '%s serve', or install one in the cluster", c.program)
 	}
 	moment, err := c.Moment(ctx, c.flags, c.at)
 	if err != nil {

@@ -45,6 +45,7 @@ type command struct {
 	Options
 	flags            *connect.Flags
 	factory          cmdutil.Factory
+	program          string // as the user calls it
 	at               string
 	speed            float64
 	plain            bool
@@ -61,6 +62,7 @@ func New(o Options) *cobra.Command {
 	kubectl := cmd.Run
 	cmd.Run = nil
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		c.program = cmd.Root().DisplayName()
 		return c.report(c.run(cmd, args, kubectl))
 	}
 	cmd.Example = example

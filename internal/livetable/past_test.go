@@ -32,7 +32,7 @@ func openDemo(t *testing.T) string {
 	var running sync.WaitGroup
 	running.Go(func() {
 		defer in.Close()
-		if code := cli.Main(ctx, []string{"open", demo, "--port", "0"}, strings.NewReader(""), in, os.Stderr); code != 0 {
+		if code := cli.Main(ctx, []string{"watchkeeper", "open", demo, "--port", "0"}, strings.NewReader(""), in, os.Stderr); code != 0 {
 			t.Errorf("open ended with %d", code)
 		}
 	})
