@@ -28,6 +28,7 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/klog/v2"
 
+	"github.com/watchkeeper/watchkeeper/internal/completion"
 	"github.com/watchkeeper/watchkeeper/internal/get"
 	"github.com/watchkeeper/watchkeeper/internal/server"
 )
@@ -108,7 +109,7 @@ cluster's history.`,
 	root.SetOut(s.out)
 	root.SetErr(s.err)
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usageError(cmd, err) })
-	root.AddCommand(newServe(s), newGet(s), newHistory(s), newStory(s), newDiagnose(s), newChanges(s), newDiff(s), newAt(s), newRecord(s), newOpen(s), newVersion(s))
+	root.AddCommand(newServe(s), newGet(s), newHistory(s), newStory(s), newDiagnose(s), newChanges(s), newDiff(s), newAt(s), newRecord(s), newOpen(s), newVersion(s), completion.Command())
 	return root
 }
 

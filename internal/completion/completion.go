@@ -5,6 +5,9 @@
 // names, namespaces and contexts as kubectl does, and in addition fields, labels and moments.
 //
 // Completion is quiet: what cannot be read is not offered, and there is no error.
+//
+// [Command] prints the scripts with which shells ask the program, or installs them for the user,
+// and for kubectl, of which the program may be a plugin.
 package completion
 
 import (
