@@ -11,11 +11,7 @@ import (
 // TestSharedCommands: the commands read a gateway in shared mode with a user's token.
 func TestSharedCommands(t *testing.T) {
 	inStage(t, quiet)
-	shared, err := cluster.SharedGateway(t.TempDir(), "--data-dir", t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer shared.Terminate()
+	shared := startShared(t, "--data-dir", t.TempDir())
 	token, err := cluster.AdminToken(t.Context())
 	if err != nil {
 		t.Fatal(err)

@@ -323,6 +323,18 @@ rules:
 - {apiGroups: [authentication.k8s.io], resources: [uids, userextras/authentication.kubernetes.io/credential-id], verbs: [impersonate]}
 ---
 apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata: {name: token-of-impersonator, namespace: NAMESPACE}
+rules:
+- {apiGroups: [""], resources: [serviceaccounts/token], resourceNames: [impersonator], verbs: [create]}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: token-of-impersonator, namespace: NAMESPACE}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: token-of-impersonator}
+subjects: [{kind: ServiceAccount, namespace: watchkeeper, name: watchkeeper}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRoleBinding
 metadata: {name: shared-impersonator, labels: {test: shared-kubectl}}
 roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: shared-impersonator}

@@ -16,10 +16,15 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/clustertest"
 )
 
-// startShared starts a gateway in shared mode, with further flags of serve.
+// startShared starts a gateway in shared mode, with the rights that the chart gives it, and
+// with further flags of serve.
 func startShared(t *testing.T, flags ...string) *clustertest.SharedGateway {
 	t.Helper()
-	g, err := cluster.SharedGateway(t.TempDir(), flags...)
+	kubeconfig, err := cluster.ChartKubeconfig(t.Context(), map[string][]string{"notes.example.org": {"*"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err := cluster.SharedGateway(t.TempDir(), append([]string{"--kubeconfig", kubeconfig}, flags...)...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,15 +20,28 @@ import (
 // JSON, and it has no anonymous user.
 var sharedDiffers = []string{"UnauthorizedInYAML", "EmptyToken"}
 
-// startShared starts a gateway in shared mode, and returns it as the endpoint of a
-// ServiceAccount with all rights, and the API server as the same user.
+// startShared starts a gateway in shared mode, with the rights that the chart gives it, and
+// returns it as the endpoint of a ServiceAccount with all rights, and the API server as the
+// same user.
 func startShared(t *testing.T) (want, got *compare.Endpoint) {
 	t.Helper()
 	token, err := cluster.AdminToken(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	shared, err := cluster.SharedGateway(t.TempDir())
+	// Rules compare what each side serves of every kind, from its cache.
+	extra := map[string][]string{"": {"secrets", "podtemplates"}}
+	for _, group := range []string{
+		"conformance.example.com", "admissionregistration.k8s.io", "apiregistration.k8s.io", "certificates.k8s.io", "coordination.k8s.io", "discovery.k8s.io",
+		"flowcontrol.apiserver.k8s.io", "networking.k8s.io", "node.k8s.io", "policy", "resource.k8s.io", "scheduling.k8s.io", "storage.k8s.io", "storagemigration.k8s.io",
+	} {
+		extra[group] = []string{"*"}
+	}
+	kubeconfig, err := cluster.ChartKubeconfig(t.Context(), extra)
+	if err != nil {
+		t.Fatal(err)
+	}
+	shared, err := cluster.SharedGateway(t.TempDir(), "--kubeconfig", kubeconfig)
 	if err != nil {
 		t.Fatal(err)
 	}

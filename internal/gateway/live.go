@@ -67,9 +67,13 @@ func (h *reads) openLive(r *http.Request, read *request.Read, res *watchcache.Re
 	if !st.Readable && !diverged {
 		return nil, nil, unreadable(read, st)
 	}
-	if !res.Access.Allows(ctx, read.Verb) {
+	own := read.Verb
+	if h.shared != nil && own == request.Get { // the caller may get it; the gateway lists and watches
+		own = request.List
+	}
+	if !res.Access.Allows(ctx, own) {
 		return nil, nil, &decline{status: status.Forbidden(fmt.Sprintf(
-			"the gateway may not %s %s in all namespaces, and so does not serve them from its cache", read.Verb, res.ID.GroupResource()))}
+			"the gateway may not %s %s in all namespaces, and so does not serve them from its cache", own, res.ID.GroupResource()))}
 	}
 	if !res.Served(ctx, st.Lists()) {
 		return nil, nil, errDeclined

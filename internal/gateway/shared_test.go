@@ -24,7 +24,8 @@ import (
 )
 
 // A reviewingAPI is an API server that answers reviews: a token is the name of its user,
-// but for "wrong", and everybody may do everything.
+// but for "wrong", and everybody may do everything, but for the gateway, which may list and
+// watch.
 type reviewingAPI struct {
 	http.Handler
 	mu    sync.Mutex // guards what follows
@@ -51,7 +52,8 @@ func (a *reviewingAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		review.Kind, review.APIVersion = "SubjectAccessReview", "authorization.k8s.io/v1"
 		review.Status.Allowed = true
 	case *authorizationv1.SelfSubjectAccessReview: // of the gateway
-		review.Status.Allowed = true
+		attributes := review.Spec.ResourceAttributes
+		review.Status.Allowed = attributes == nil || attributes.Verb == "list" || attributes.Verb == "watch"
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(http.StatusCreated)
@@ -114,6 +116,26 @@ func TestUnauthorizedConnection(t *testing.T) {
 					t.Fatalf("HTTP/2 %t: the connection without credentials stays", h2)
 				}
 			}
+		}
+	}
+}
+
+// TestSharedGet: a GET is served from the cache to whom may get the object; the gateway itself
+// needs no right to get.
+func TestSharedGet(t *testing.T) {
+	r, a := newSharedRig(t, rigOptions{})
+	const pod = "/api/v1/namespaces/default/pods/a"
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
+		res := r.get(pod+"?resourceVersion=0", "Authorization", "Bearer jane")
+		body := readAll(t, res)
+		if len(a.passed()) == 0 {
+			if res.StatusCode != http.StatusNotFound {
+				t.Errorf("%s %s", res.Status, body)
+			}
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("not from the cache: %s %s", res.Status, body)
 		}
 	}
 }
