@@ -159,13 +159,15 @@ func (r *runner) run(ctx context.Context, pod *corev1.Pod, program string) {
 	if err == nil {
 		err = r.redirect(ctx, pod, p)
 	}
+	if p != nil {
+		defer p.close()
+	}
 	if err != nil {
 		if ctx.Err() == nil {
 			report("%s is not run: %v", program, err)
 		}
 		return
 	}
-	defer p.close()
 	for delay := firstRestart; ; delay = min(2*delay, lastRestart) {
 		report("running %s at %s", program, p.address)
 		err := r.runOnce(ctx, p)

@@ -222,7 +222,7 @@ func TestPlugin(t *testing.T) {
 	}
 
 	// A command that goes on finds the next Pod.
-	said, _ := u.start(t, "kubectl watchkeeper changes -w deploy", service)
+	said, _ := u.start(t, "kubectl watchkeeper changes -w --since 1h deploy", service)
 	change := func(n int32) {
 		t.Helper()
 		if _, err := u.do(t, "kubectl scale deploy/x --replicas="+strconv.Itoa(int(n))); err != nil {

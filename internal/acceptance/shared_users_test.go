@@ -16,11 +16,15 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/clustertest"
 )
 
+// cachedInShared is what gateways in shared mode cache besides the chart's default: extraResources
+// in its values.
+var cachedInShared = map[string][]string{"": {"podtemplates"}, "notes.example.org": {"*"}, "export.example.com": {"*"}}
+
 // startShared starts a gateway in shared mode, with the rights that the chart gives it, and
 // with further flags of serve.
 func startShared(t *testing.T, flags ...string) *clustertest.SharedGateway {
 	t.Helper()
-	kubeconfig, err := cluster.ChartKubeconfig(t.Context(), map[string][]string{"notes.example.org": {"*"}})
+	kubeconfig, err := cluster.ChartKubeconfig(t.Context(), cachedInShared)
 	if err != nil {
 		t.Fatal(err)
 	}
