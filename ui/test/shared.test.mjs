@@ -63,8 +63,8 @@ describe('shared mode', { concurrency: true }, () => {
     await until('the Nodes', () => page.evaluate(() => [...window.watchkeeper.cluster.nodes.values()].some(({ row }) => row)));
     assert.equal(await page.locator('.chip').count(), 0);
     projected(page);
-    const [pod] = Object.keys(await shownPods(page, ns.one));
-    await page.goto(`${gateway.url}/ui/?sel=pod/${ns.one}/${pod}&tab=logs`);
+    const [pod] = Object.keys(await shownPods(page, ns.two)); // other tests replace Pods in the other namespaces
+    await page.goto(`${gateway.url}/ui/?sel=pod/${ns.two}/${pod}&tab=logs`);
     await logIn(page, user.token); // the token went with the document
     await until('its log', async () => (await page.locator('.log').innerText()) !== '');
     await until('the strip', async () => (await page.getByRole('slider', { name: 'Moment' }).getAttribute('aria-busy')) === 'false');
