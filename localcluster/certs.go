@@ -174,10 +174,17 @@ func (c cluster) writeKubeconfig(path, name, server string) error {
 	if err != nil {
 		return err
 	}
+	return saveKubeconfig(path, clientcmdapi.Cluster{Server: server, CertificateAuthorityData: ca},
+		name, clientcmdapi.AuthInfo{ClientCertificateData: cert, ClientKeyData: key}, "")
+}
+
+// saveKubeconfig writes a kubeconfig with one context, for a named user. An empty namespace
+// is the default one.
+func saveKubeconfig(path string, server clientcmdapi.Cluster, name string, user clientcmdapi.AuthInfo, namespace string) error {
 	config := clientcmdapi.NewConfig()
-	config.Clusters["localcluster"] = &clientcmdapi.Cluster{Server: server, CertificateAuthorityData: ca}
-	config.AuthInfos[name] = &clientcmdapi.AuthInfo{ClientCertificateData: cert, ClientKeyData: key}
-	config.Contexts["localcluster"] = &clientcmdapi.Context{Cluster: "localcluster", AuthInfo: name}
+	config.Clusters["localcluster"] = &server
+	config.AuthInfos[name] = &user
+	config.Contexts["localcluster"] = &clientcmdapi.Context{Cluster: "localcluster", AuthInfo: name, Namespace: namespace}
 	config.CurrentContext = "localcluster"
 	return clientcmd.WriteToFile(*config, path) // creates it 0600
 }

@@ -20,9 +20,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/clientcmd"
 	metricsv1beta1 "k8s.io/metrics/pkg/apis/metrics/v1beta1"
 )
 
@@ -94,11 +92,7 @@ func (c cluster) serveMetrics(ctx context.Context, file string, out io.Writer) e
 // endpoints may not be loopback addresses. Without the APIService's end, the deletion of
 // every namespace would wait for an API that nobody serves.
 func (c cluster) registerMetrics(ctx context.Context, port int) (unregister func(), err error) {
-	config, err := clientcmd.BuildConfigFromFlags("", c.kubeconfig())
-	if err != nil {
-		return nil, err
-	}
-	client, err := dynamic.NewForConfig(config)
+	client, err := c.dynamicClient()
 	if err != nil {
 		return nil, err
 	}

@@ -16,22 +16,42 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// client returns the administrator's client, without client-side rate limits.
-func (c cluster) client() (kubernetes.Interface, error) {
+// config returns the administrator's configuration, without client-side rate limits.
+func (c cluster) config() (*rest.Config, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", c.kubeconfig())
 	if err != nil {
 		return nil, fmt.Errorf("no usable cluster in %s (%w); start it with: localcluster up --dir %s", c.dir, err, c.dir)
 	}
 	config.QPS = -1
 	config.UserAgent = "localcluster"
+	return config, nil
+}
+
+// client returns the administrator's client.
+func (c cluster) client() (kubernetes.Interface, error) {
+	config, err := c.config()
+	if err != nil {
+		return nil, err
+	}
 	// Protobuf takes much less CPU than JSON in client and server.
 	config.ContentType = runtime.ContentTypeProtobuf
 	config.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
 	return kubernetes.NewForConfig(config)
+}
+
+// dynamicClient is client for resources without a Go type here.
+func (c cluster) dynamicClient() (dynamic.Interface, error) {
+	config, err := c.config()
+	if err != nil {
+		return nil, err
+	}
+	return dynamic.NewForConfig(config)
 }
 
 const nodePrefix = "node-"

@@ -20,7 +20,6 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
@@ -122,12 +121,8 @@ func (r *runner) giveToken(ctx context.Context, pod *corev1.Pod, dir string) err
 	if err != nil {
 		return err
 	}
-	config := clientcmdapi.NewConfig()
-	config.Clusters["cluster"] = &clientcmdapi.Cluster{Server: r.server, CertificateAuthority: r.cluster.pki("ca.crt")}
-	config.AuthInfos["pod"] = &clientcmdapi.AuthInfo{Token: token.Status.Token}
-	config.Contexts["pod"] = &clientcmdapi.Context{Cluster: "cluster", AuthInfo: "pod", Namespace: pod.Namespace}
-	config.CurrentContext = "pod"
-	return clientcmd.WriteToFile(*config, podKubeconfig(dir))
+	return saveKubeconfig(podKubeconfig(dir), clientcmdapi.Cluster{Server: r.server, CertificateAuthority: r.cluster.pki("ca.crt")},
+		"pod", clientcmdapi.AuthInfo{Token: token.Status.Token}, pod.Namespace)
 }
 
 func podKubeconfig(dir string) string { return dir + "/kubeconfig" }

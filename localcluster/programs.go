@@ -26,7 +26,6 @@ import (
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/kwok/kustomize/crd"
 	"sigs.k8s.io/yaml"
 )
@@ -83,15 +82,11 @@ type runner struct {
 // runPrograms runs the programs until ctx ends. The returned function waits until they have
 // ended.
 func (c cluster) runPrograms(ctx context.Context, server string, programs programs, out io.Writer) (wait func(), err error) {
-	config, err := clientcmd.BuildConfigFromFlags("", c.kubeconfig())
-	if err != nil {
-		return nil, err
-	}
 	r := &runner{cluster: c, server: server, programs: programs, launcher: newLauncher(), out: out, ends: map[types.UID]context.CancelFunc{}}
 	if r.client, err = c.client(); err != nil {
 		return nil, err
 	}
-	if r.dynamic, err = dynamic.NewForConfig(config); err != nil {
+	if r.dynamic, err = c.dynamicClient(); err != nil {
 		return nil, err
 	}
 	factory := informers.NewSharedInformerFactory(r.client, 0)
@@ -262,11 +257,7 @@ func definePodResources(specs []spec, c cluster) {
 }
 
 func (c cluster) createPodResources(ctx context.Context) error {
-	config, err := clientcmd.BuildConfigFromFlags("", c.kubeconfig())
-	if err != nil {
-		return err
-	}
-	client, err := dynamic.NewForConfig(config)
+	client, err := c.dynamicClient()
 	if err != nil {
 		return err
 	}

@@ -18,6 +18,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/client-go/kubernetes"
@@ -127,6 +128,19 @@ func prepare(t *testing.T) (namespace string, config *action.Configuration, char
 		t.Fatal(err)
 	}
 	return namespace, config, chart
+}
+
+// makeVolume makes a volume by hand, as there is no provisioner, of a class; "" for none.
+func makeVolume(t *testing.T, name, class string) {
+	t.Helper()
+	volume := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.PersistentVolumeSpec{
+		AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}, StorageClassName: class,
+		Capacity:               corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")},
+		PersistentVolumeSource: corev1.PersistentVolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/history"}},
+	}}
+	if _, err := api.CoreV1().PersistentVolumes().Create(t.Context(), volume, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // pods returns the Pods of the release, when there are n of them.

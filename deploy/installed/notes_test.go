@@ -7,24 +7,24 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/watchkeeper/watchkeeper/internal/freeport"
+	"github.com/watchkeeper/watchkeeper/internal/logtest"
 )
 
 // A user has kubectl, the plugin, and a context of the cluster with a namespace.
@@ -64,7 +64,7 @@ func newUser(t *testing.T, namespace string) *user {
 // said returns its output so far.
 func (u *user) start(t *testing.T, line string, env ...string) (said func() string, ended <-chan error) {
 	t.Helper()
-	out := &output{}
+	out := &logtest.Log{}
 	cmd := exec.Command("sh", "-c", line)
 	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = u.dir, append(u.env, env...), out, out
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -107,24 +107,6 @@ func await(t *testing.T, said func() string, pattern string) {
 	})
 }
 
-// An output collects what a process writes.
-type output struct {
-	mu   sync.Mutex // guards text
-	text strings.Builder
-}
-
-func (o *output) Write(p []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.text.Write(p)
-}
-
-func (o *output) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.text.String()
-}
-
 // steps returns the commands of the notes: those that are indented.
 func steps(notes string) (commands []string) {
 	for line := range strings.Lines(notes) {
@@ -138,9 +120,7 @@ func steps(notes string) (commands []string) {
 // running are values with which localcluster runs what the Pods would run.
 func running(more map[string]any) map[string]any {
 	values := map[string]any{"image": map[string]any{"repository": "localhost/" + runImage}}
-	for name, value := range more {
-		values[name] = value
-	}
+	maps.Copy(values, more)
 	return values
 }
 
@@ -179,15 +159,7 @@ func TestNotes(t *testing.T) {
 // cluster, which has the past.
 func TestPlugin(t *testing.T) {
 	t.Parallel()
-	if _, err := api.CoreV1().PersistentVolumes().Create(t.Context(), &corev1.PersistentVolume{
-		ObjectMeta: metav1.ObjectMeta{Name: "plugin"},
-		Spec: corev1.PersistentVolumeSpec{
-			AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}, StorageClassName: "plugin",
-			Capacity:               corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")},
-			PersistentVolumeSource: corev1.PersistentVolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/history"}},
-		}}, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	makeVolume(t, "plugin", "plugin")
 	namespace, _ := install(t, running(map[string]any{"replicas": 1,
 		"recording": map[string]any{"enabled": true, "volume": map[string]any{"size": "1Gi", "storageClass": "plugin", "whenDeleted": "Delete"}}}))
 	u := newUser(t, namespace)

@@ -14,7 +14,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -23,15 +22,7 @@ import (
 func TestRecording(t *testing.T) {
 	t.Parallel()
 	create := metav1.CreateOptions{}
-	if _, err := api.CoreV1().PersistentVolumes().Create(t.Context(), &corev1.PersistentVolume{
-		ObjectMeta: metav1.ObjectMeta{Name: "history"},
-		Spec: corev1.PersistentVolumeSpec{
-			AccessModes:            []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
-			Capacity:               corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")},
-			PersistentVolumeSource: corev1.PersistentVolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/history"}},
-		}}, create); err != nil {
-		t.Fatal(err)
-	}
+	makeVolume(t, "history", "")
 	namespace, _ := install(t, map[string]any{"replicas": 1,
 		"recording": map[string]any{"enabled": true, "volume": map[string]any{"size": "1Gi", "storageClass": "-", "whenDeleted": "Delete"}}})
 	eventually(t, "bound claim", func(ctx context.Context) error {

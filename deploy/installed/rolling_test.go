@@ -21,7 +21,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
@@ -42,14 +41,7 @@ const (
 func TestRollingUpdate(t *testing.T) {
 	t.Parallel()
 	for i := range replicas {
-		volume := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("rolling-%d", i)}, Spec: corev1.PersistentVolumeSpec{
-			AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}, StorageClassName: "rolling",
-			Capacity:               corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")},
-			PersistentVolumeSource: corev1.PersistentVolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/history"}},
-		}}
-		if _, err := api.CoreV1().PersistentVolumes().Create(t.Context(), volume, metav1.CreateOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		makeVolume(t, fmt.Sprintf("rolling-%d", i), "rolling")
 	}
 	const drain = 2
 	namespace, _ := install(t, map[string]any{"replicas": replicas, "drainSeconds": drain,

@@ -35,9 +35,7 @@ func recordingGateway(t *testing.T, flags ...string) *clustertest.Gateway {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if exit := g.Terminate(); exit != 0 {
-			t.Errorf("watchkeeper ended with %d on SIGTERM:\n%s", exit, g.Log())
-		}
+		ended(t, g)
 		if t.Failed() {
 			t.Log(g.Log())
 		}

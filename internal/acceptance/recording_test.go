@@ -222,10 +222,6 @@ func open(t *testing.T, file string) *clustertest.Gateway {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		if exit := g.Terminate(); exit != 0 {
-			t.Errorf("watchkeeper open ended with %d on SIGTERM:\n%s", exit, g.Log())
-		}
-	})
+	t.Cleanup(func() { ended(t, g) })
 	return g
 }

@@ -5,40 +5,22 @@ package acceptance
 
 import (
 	"bufio"
-	"bytes"
 	"io"
 	"net/http"
 	"strings"
-	"sync"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/watchkeeper/watchkeeper/internal/logtest"
 )
-
-// A written keeps what is written to it. It is safe for concurrent use.
-type written struct {
-	mu    sync.Mutex // guards bytes
-	bytes bytes.Buffer
-}
-
-func (w *written) Write(p []byte) (int, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.bytes.Write(p)
-}
-
-func (w *written) text() string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.bytes.String()
-}
 
 // An openWatch is a watch that was opened, and what it sent.
 type openWatch struct {
 	name string
-	seen written
+	seen logtest.Log
 	done chan struct{} // closed at its end
 }
 
@@ -145,7 +127,7 @@ func (a *attack) revocation(t *testing.T) {
 	}
 	event("before")
 	for _, s := range streams {
-		eventually(t, "an event in "+s.name, func() bool { return strings.Contains(s.seen.text(), `"before"`) })
+		eventually(t, "an event in "+s.name, func() bool { return strings.Contains(s.seen.String(), `"before"`) })
 	}
 	if err := api.RbacV1().RoleBindings(a.mine).Delete(t.Context(), "revoked", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
@@ -159,11 +141,11 @@ func (a *attack) revocation(t *testing.T) {
 		t.Errorf("a watch afterwards: %d %.300s", code, body)
 	}
 	for _, s := range streams {
-		if strings.Contains(s.seen.text(), `"after"`) {
+		if strings.Contains(s.seen.String(), `"after"`) {
 			t.Errorf("%s shows an event after its end", s.name)
 		}
-		if strings.Contains(s.name, "multiwatch") && !strings.Contains(s.seen.text(), `"code":403`) {
-			t.Errorf("the multiwatch does not say why it ended: %.300s", s.seen.text())
+		if strings.Contains(s.name, "multiwatch") && !strings.Contains(s.seen.String(), `"code":403`) {
+			t.Errorf("the multiwatch does not say why it ended: %.300s", s.seen.String())
 		}
 	}
 }

@@ -36,9 +36,7 @@ func startShared(t *testing.T, flags ...string) *clustertest.SharedGateway {
 		if t.Failed() {
 			t.Logf("the log of the gateway in shared mode:\n%s", g.Log())
 		}
-		if exit := g.Terminate(); exit != 0 {
-			t.Errorf("watchkeeper ended with %d on SIGTERM:\n%s", exit, g.Log())
-		}
+		ended(t, g.Gateway)
 	})
 	return g
 }

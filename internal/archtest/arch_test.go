@@ -72,6 +72,7 @@ var imports = map[string][]string{
 	"examples/widget":        {"informer", "informer/clientgo/kubeconfig", "informer/clientgo/typed", "informer/reconcile"},
 	"internal/clustertest":   {"internal/freeport", "localcluster/testcluster"},
 	"internal/freeport":      {},
+	"internal/logtest":       {},
 	"internal/termtest":      {},
 	"internal/acceptance":    {},
 	"internal/compare":       {"internal/watchread"},

@@ -26,8 +26,10 @@ import (
 // The chart's namespace, and the name of its ServiceAccount.
 const chartName = "watchkeeper"
 
-// rights are the kinds of the chart that say what the gateway may do.
+// rights are the kinds of the chart that say what the gateway may do, and that of its
+// namespace.
 var rights = map[string]schema.GroupVersionResource{
+	"Namespace":          {Version: "v1", Resource: "namespaces"},
 	"ServiceAccount":     {Version: "v1", Resource: "serviceaccounts"},
 	"Role":               rbacv1.SchemeGroupVersion.WithResource("roles"),
 	"RoleBinding":        rbacv1.SchemeGroupVersion.WithResource("rolebindings"),
@@ -43,18 +45,6 @@ func (c *Cluster) ChartKubeconfig(ctx context.Context, extra map[string][]string
 	if err != nil {
 		return "", err
 	}
-	create := func(kind string, o *unstructured.Unstructured) error {
-		_, err := client.Resource(rights[kind]).Namespace(o.GetNamespace()).Create(ctx, o, metav1.CreateOptions{})
-		if apierrors.IsAlreadyExists(err) {
-			return nil
-		}
-		return err
-	}
-	namespaces := schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
-	namespace := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": chartName}}}
-	if _, err := client.Resource(namespaces).Create(ctx, namespace, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
-		return "", err
-	}
 	objects, err := chartRights()
 	if err != nil {
 		return "", err
@@ -64,9 +54,9 @@ func (c *Cluster) ChartKubeconfig(ctx context.Context, extra map[string][]string
 			err = allow(o, extra)
 		}
 		if err == nil {
-			err = create(o.GetKind(), o)
+			_, err = client.Resource(rights[o.GetKind()]).Namespace(o.GetNamespace()).Create(ctx, o, metav1.CreateOptions{})
 		}
-		if err != nil {
+		if err != nil && !apierrors.IsAlreadyExists(err) {
 			return "", fmt.Errorf("%s %s: %w", o.GetKind(), o.GetName(), err)
 		}
 	}
@@ -86,7 +76,8 @@ func (c *Cluster) ChartKubeconfig(ctx context.Context, extra map[string][]string
 	return file.Name(), errors.Join(file.Close(), clientcmd.WriteToFile(*config, file.Name()))
 }
 
-// chartRights returns the objects of the chart's manifest that are about rights.
+// chartRights returns the namespace, and the objects of the chart's manifest that are about
+// rights.
 func chartRights() (objects []*unstructured.Unstructured, err error) {
 	top, err := root()
 	if err != nil {
@@ -97,6 +88,9 @@ func chartRights() (objects []*unstructured.Unstructured, err error) {
 		return nil, err
 	}
 	defer file.Close()
+	objects = append(objects, &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": chartName},
+	}})
 	for documents := yaml.NewYAMLOrJSONDecoder(file, 4096); ; {
 		o := &unstructured.Unstructured{}
 		if err := documents.Decode(o); errors.Is(err, io.EOF) {

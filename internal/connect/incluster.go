@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/kubectl/pkg/util"
+	"k8s.io/kubectl/pkg/util/podutils"
 )
 
 const (
@@ -148,20 +149,11 @@ func endpoint(ctx context.Context, client corev1client.CoreV1Interface, service 
 		return "", 0, err
 	}
 	for _, p := range pods.Items {
-		if p.DeletionTimestamp != nil || !ready(&p) {
+		if p.DeletionTimestamp != nil || !podutils.IsPodReady(&p) {
 			continue
 		}
 		port, err := util.LookupContainerPortNumberByServicePort(*service, p, service.Spec.Ports[0].Port)
 		return p.Name, port, err
 	}
 	return "", 0, fmt.Errorf("none of its %d Pods is ready", len(pods.Items))
-}
-
-func ready(pod *corev1.Pod) bool {
-	for _, c := range pod.Status.Conditions {
-		if c.Type == corev1.PodReady {
-			return c.Status == corev1.ConditionTrue
-		}
-	}
-	return false
 }

@@ -4,7 +4,6 @@
 package gateway_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"encoding/pem"
@@ -21,6 +20,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/watchkeeper/watchkeeper/internal/gateway"
+	"github.com/watchkeeper/watchkeeper/internal/logtest"
 	"github.com/watchkeeper/watchkeeper/internal/upstream"
 )
 
@@ -30,7 +30,7 @@ type rig struct {
 	gateway *gateway.Gateway
 	server  *httptest.Server
 	client  *http.Client
-	log     *logBuffer
+	log     *logtest.Log
 	stop    func() // ends Run
 }
 
@@ -66,7 +66,7 @@ func newRig(t *testing.T, handler http.Handler, opts rigOptions) *rig {
 // newRigFor builds a rig for an upstream's configuration.
 func newRigFor(t *testing.T, config *rest.Config, opts rigOptions) *rig {
 	t.Helper()
-	r := &rig{t: t, log: &logBuffer{}}
+	r := &rig{t: t, log: &logtest.Log{}}
 	upstream, err := upstream.New(config, opts.upstream)
 	if err != nil {
 		t.Fatal(err)
@@ -183,22 +183,4 @@ func statusOf(t *testing.T, res *http.Response) metav1.Status {
 		t.Errorf("%s: odd Status: %s", res.Status, body)
 	}
 	return s
-}
-
-// logBuffer collects a log that several goroutines write.
-type logBuffer struct {
-	mu  sync.Mutex // guards buf
-	buf bytes.Buffer
-}
-
-func (b *logBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.Write(p)
-}
-
-func (b *logBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.String()
 }

@@ -4,7 +4,6 @@
 package robustness
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"log/slog"
@@ -29,6 +28,7 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/clustertest"
 	"github.com/watchkeeper/watchkeeper/internal/faultproxy"
 	"github.com/watchkeeper/watchkeeper/internal/gateway"
+	"github.com/watchkeeper/watchkeeper/internal/logtest"
 	records "github.com/watchkeeper/watchkeeper/internal/recorder"
 	"github.com/watchkeeper/watchkeeper/internal/upstream"
 )
@@ -55,28 +55,10 @@ type simulation struct {
 
 	mu      sync.Mutex // guards what follows
 	gateway *gateway.Gateway
-	logs    []*logBuffer
+	logs    []*logtest.Log
 	stop    func() // ends the gateway
 	streams context.Context
 	cut     context.CancelFunc // cuts its connections
-}
-
-// A logBuffer collects a log that several goroutines write.
-type logBuffer struct {
-	mu  sync.Mutex // guards buf
-	buf bytes.Buffer
-}
-
-func (b *logBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.Write(p)
-}
-
-func (b *logBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.String()
 }
 
 // An upstreamTransport is the gateway's transport. A response that is passed
@@ -98,7 +80,7 @@ func (s *simulation) startGateway() error {
 		return err
 	}
 	up.Transport = upstreamTransport{local{handler: s.proxy, buffer: 1 << s.rand.IntN(16)}}
-	log := &logBuffer{}
+	log := &logtest.Log{}
 	logger := slog.New(slog.NewTextHandler(log, nil))
 	var rec *records.Recorder
 	if s.disk != nil {

@@ -5,7 +5,6 @@ package server_test
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -28,6 +27,7 @@ import (
 
 	"github.com/watchkeeper/watchkeeper/internal/fakeapi"
 	"github.com/watchkeeper/watchkeeper/internal/gateway"
+	"github.com/watchkeeper/watchkeeper/internal/logtest"
 	"github.com/watchkeeper/watchkeeper/internal/recorder"
 	"github.com/watchkeeper/watchkeeper/internal/server"
 )
@@ -35,7 +35,7 @@ import (
 // running is a server under test.
 type running struct {
 	url, admin string
-	log        *syncBuffer
+	log        *logtest.Log
 	cancel     context.CancelFunc
 	done       chan error
 }
@@ -49,7 +49,7 @@ func start(t *testing.T, handler http.Handler, opts server.Options) *running {
 	if opts.Address == "" {
 		opts.Address = "127.0.0.1"
 	}
-	s := &running{log: &syncBuffer{}, done: make(chan error, 1)}
+	s := &running{log: &logtest.Log{}, done: make(chan error, 1)}
 	opts.Logger = slog.New(slog.NewTextHandler(s.log, nil))
 	listening := make(chan struct{})
 	opts.OnListening = func(mainURL, adminURL string) {
@@ -476,22 +476,4 @@ func open(t *testing.T, url string) io.Reader {
 		t.Fatal(line, err)
 	}
 	return in
-}
-
-// syncBuffer collects a log that several goroutines write.
-type syncBuffer struct {
-	mu  sync.Mutex // guards buf
-	buf bytes.Buffer
-}
-
-func (b *syncBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.Write(p)
-}
-
-func (b *syncBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.String()
 }

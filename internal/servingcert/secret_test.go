@@ -14,7 +14,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -28,6 +27,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/fake"
 	ktesting "k8s.io/client-go/testing"
+
+	"github.com/watchkeeper/watchkeeper/internal/logtest"
 )
 
 // renew calls renewed and returns its data and reason.
@@ -246,7 +247,7 @@ func TestSecretFollowed(t *testing.T) {
 		api.PrependReactor("get", "secrets", func(ktesting.Action) (bool, runtime.Object, error) {
 			return away.Load(), nil, errors.New("connection refused")
 		})
-		var out syncBuffer
+		var out logtest.Log
 		s, err := OpenSecret(t.Context(), api.CoreV1(), testRef, testNames, slog.New(slog.NewTextHandler(&out, nil)))
 		if err != nil {
 			t.Fatal(err)
@@ -271,7 +272,7 @@ func TestSecretFollowed(t *testing.T) {
 		}
 		cancel()
 		<-done
-		if log := out.take(); strings.Count(log, "level=ERROR") != 1 || !strings.Contains(log, "connection refused") || strings.Contains(log, "PRIVATE") {
+		if log := out.Take(); strings.Count(log, "level=ERROR") != 1 || !strings.Contains(log, "connection refused") || strings.Contains(log, "PRIVATE") {
 			t.Errorf("log %s", log)
 		}
 	})
@@ -296,7 +297,7 @@ func TestPublishCA(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		var ca atomic.Value
 		ca.Store("first")
-		var out syncBuffer
+		var out logtest.Log
 		done := make(chan struct{})
 		go func() {
 			PublishCA(ctx, api.CoreV1(), ref, func() ([]byte, error) { return []byte(ca.Load().(string)), nil }, slog.New(slog.NewTextHandler(&out, nil)))
@@ -319,45 +320,25 @@ func TestPublishCA(t *testing.T) {
 		}
 		time.Sleep(publishInterval)
 		check(map[string]string{"ca.crt": "second"})
-		if log := out.take(); log != "" {
+		if log := out.Take(); log != "" {
 			t.Errorf("log %s", log)
 		}
 		patch.Store(forbidden)
 		time.Sleep(publishInterval)
 		synctest.Wait()
-		if log := out.take(); !strings.Contains(log, "needs patch on it") {
+		if log := out.Take(); !strings.Contains(log, "needs patch on it") {
 			t.Errorf("log %s", log)
 		}
 		patch.Store(missing)
 		create.Store(forbidden)
 		time.Sleep(publishInterval)
 		synctest.Wait()
-		if log := out.take(); !strings.Contains(log, "create the ConfigMap") {
+		if log := out.Take(); !strings.Contains(log, "create the ConfigMap") {
 			t.Errorf("log %s", log)
 		}
 		cancel()
 		<-done
 	})
-}
-
-// A syncBuffer has a log.
-type syncBuffer struct {
-	mu  sync.Mutex // guards buf
-	buf bytes.Buffer
-}
-
-func (b *syncBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.Write(p)
-}
-
-// take returns the log, and empties it.
-func (b *syncBuffer) take() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	defer b.buf.Reset()
-	return b.buf.String()
 }
 
 func TestSharedNames(t *testing.T) {
