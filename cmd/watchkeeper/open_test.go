@@ -1,6 +1,8 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
+//go:build unix
+
 package main
 
 import (
@@ -14,8 +16,6 @@ import (
 	"syscall"
 	"testing"
 )
-
-const demo = "../../demo/incident.wkr"
 
 // TestOpenLeavesNothing: open removes its temporary directory, whenever a signal
 // ends it.

@@ -29,6 +29,8 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/freeport"
 )
 
+const demo = "../../demo/incident.wkr"
+
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"watchkeeper": main, "kubectl-watchkeeper": main})
 }

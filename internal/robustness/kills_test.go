@@ -12,7 +12,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 )
 
@@ -129,11 +128,11 @@ func (r *round) backUp() error {
 func (r *round) restore(ctx context.Context, wg *sync.WaitGroup, b backupFile, bumped bool) error {
 	frozen := r.rand.IntN(2) == 0
 	if frozen {
-		pid := r.gateway.PID()
-		if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+		thaw, err := freeze(r.gateway.PID())
+		if err != nil {
 			return err
 		}
-		defer syscall.Kill(pid, syscall.SIGCONT)
+		defer thaw()
 	}
 	for _, rec := range r.recorders {
 		rec.pause()

@@ -1,6 +1,8 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
+//go:build unix
+
 package server_test
 
 import (

@@ -11,18 +11,8 @@ import (
 	"runtime/debug"
 	"strconv"
 	"sync"
-	"syscall"
 	"time"
 )
-
-// cpuTime returns the CPU time of this process, in user and system mode.
-func cpuTime() time.Duration {
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		panic(err) // cannot fail for this process
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
-}
 
 // memory measures the peak of the resident set since its start.
 type memory struct {

@@ -1,0 +1,11 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build !unix
+
+package measure
+
+import "time"
+
+// cpuTime is not known.
+func cpuTime() time.Duration { return 0 }
