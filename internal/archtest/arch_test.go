@@ -73,6 +73,7 @@ var imports = map[string][]string{
 	"internal/clustertest":   {"internal/freeport", "localcluster/testcluster"},
 	"internal/freeport":      {},
 	"internal/logtest":       {},
+	"internal/manpages":      {"internal/cli"},
 	"internal/termtest":      {},
 	"internal/acceptance":    {},
 	"internal/compare":       {"internal/watchread"},

@@ -93,6 +93,9 @@ func naming(path string, root *cobra.Command) (name func(text string) string) {
 	return name
 }
 
+// Command returns all commands without streams, for programs that document them.
+func Command() *cobra.Command { return newRoot(streams{}) }
+
 func newRoot(s streams) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "watchkeeper",
