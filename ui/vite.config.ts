@@ -1,7 +1,9 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-import { defaultClientConditions, defineConfig } from 'vite';
+import { defaultClientConditions, defineConfig, type Plugin } from 'vite';
+
+import lock from './package-lock.json' with { type: 'json' };
 
 /** The gateway of the development server; WATCHKEEPER overrides it. */
 const env = (globalThis as { process?: { env: Record<string, string | undefined> } }).process?.env ?? {};
@@ -9,6 +11,26 @@ const gateway = env.WATCHKEEPER ?? 'http://127.0.0.1:8001';
 const proxy = Object.fromEntries(
   ['/api', '/apis', '/at', '/watchkeeper', '/version', '/readyz'].map((path) => [path, { target: gateway }]),
 );
+
+/**
+ * Fails if the page has code of a package that is a dependency for development only: a
+ * release comes with the licences of the others (deploy/release).
+ */
+function onlyDependencies(): Plugin {
+  const packages = lock.packages as Record<string, { dev?: boolean } | undefined>;
+  return {
+    name: 'only-dependencies',
+    generateBundle(_, bundle) {
+      for (const output of Object.values(bundle)) {
+        for (const id of output.type === 'chunk' ? Object.keys(output.modules) : output.originalFileNames) {
+          const name = /node_modules\/((?:@[^/]+\/)?[^/]+)\/(?!.*node_modules\/)/.exec(id)?.[1];
+          const found = packages[`node_modules/${name}`];
+          if (name && (!found || found.dev)) this.error(`${id} is in the page, but ${name} is no dependency of it`);
+        }
+      }
+    },
+  };
+}
 
 /**
  * All URLs are relative, so that the page works below any path. Nothing is
@@ -22,7 +44,8 @@ export default defineConfig(({ mode }) => ({
   resolve: { conditions: ['source', ...defaultClientConditions] },
   server: { proxy },
   preview: { proxy },
-  worker: { format: 'es' as const },
+  plugins: [onlyDependencies()],
+  worker: { format: 'es' as const, plugins: () => [onlyDependencies()] },
   build: {
     target: 'es2022',
     outDir: mode === 'bench' ? 'dist-bench' : 'dist',

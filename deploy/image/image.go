@@ -20,6 +20,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 	"github.com/google/go-containerregistry/pkg/v1/types"
+
+	"github.com/watchkeeper/watchkeeper/deploy/thirdparty"
 )
 
 const (
@@ -39,6 +41,7 @@ type binary struct {
 type description struct {
 	version, revision string
 	created           time.Time
+	packages          []thirdparty.Package // in the page
 }
 
 // labels are the annotations of https://specs.opencontainers.org/image-spec/annotations/.
@@ -75,7 +78,8 @@ func write(out string, binaries []binary, about description) (v1.Hash, error) {
 		}
 		adds = append(adds, mutate.IndexAddendum{Add: image, Descriptor: v1.Descriptor{Platform: &b.platform}})
 		sbom := fmt.Sprintf("%s-%s.spdx.json", strings.TrimSuffix(out, "/"), strings.ReplaceAll(b.platform.String(), "/", "-"))
-		if err := writeSBOM(sbom, b, info, about); err != nil {
+		about := thirdparty.Program{Name: program, Version: about.version, Platform: b.platform.String(), Path: b.path, Created: about.created, Packages: about.packages}
+		if err := thirdparty.WriteSBOM(sbom, about); err != nil {
 			return v1.Hash{}, err
 		}
 	}

@@ -18,6 +18,8 @@ import (
 	"time"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
+
+	"github.com/watchkeeper/watchkeeper/deploy/thirdparty"
 )
 
 func main() {
@@ -34,6 +36,7 @@ func run(args []string) error {
 	flags.StringVar(&about.version, "version", "", "version of the program")
 	flags.StringVar(&about.revision, "revision", "", "commit of the program")
 	created := flags.String("created", "1970-01-01T00:00:00Z", "time of the image, such as that of the commit")
+	page := flags.String("page", "", "folder of the sources of the page that is in the program, for the SPDX documents")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -43,6 +46,11 @@ func run(args []string) error {
 	var err error
 	if about.created, err = time.Parse(time.RFC3339, *created); err != nil {
 		return fmt.Errorf("-created: %w", err)
+	}
+	if *page != "" {
+		if about.packages, err = thirdparty.PagePackages(*page); err != nil {
+			return fmt.Errorf("-page: %w", err)
+		}
 	}
 	var binaries []binary
 	for _, arg := range flags.Args() {
