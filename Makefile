@@ -76,6 +76,10 @@ image: deps ## Makes a container image for linux/amd64 and linux/arm64 in dist/i
 	@scripts/ui
 	@scripts/image
 
+.PHONY: release
+release: deps ## Makes the artifacts of a release in dist (archives, packages, SBOMs, the image), and checks each of them.
+	@scripts/release
+
 .PHONY: compat
 compat: deps ## Tests the informer's adapters with each supported version of client-go and controller-runtime.
 	@scripts/compat
