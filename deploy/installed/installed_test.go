@@ -249,6 +249,7 @@ func TestInstall(t *testing.T) {
 		if _, err := p.get(t, "/livez"); err != nil {
 			t.Error(err)
 		}
+		followed(t, clientConfig(t, namespace, p.URL, admin), namespace)
 	}
 	// An upgrade leaves what the gateways have written.
 	data := func() (secret map[string][]byte, ca string) {
