@@ -15,14 +15,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"sigs.k8s.io/controller-runtime/pkg/scheme"
 )
 
-var (
-	builder = (&scheme.Builder{GroupVersion: schema.GroupVersion{Group: "example.com", Version: "v1"}}).Register(&Widget{}, &WidgetList{})
-	// AddToScheme adds the types of this package.
-	AddToScheme = builder.AddToScheme
-)
+// AddToScheme adds the types of this package.
+func AddToScheme(s *runtime.Scheme) error {
+	version := schema.GroupVersion{Group: "example.com", Version: "v1"}
+	s.AddKnownTypes(version, &Widget{}, &WidgetList{})
+	metav1.AddToGroupVersion(s, version)
+	return nil
+}
 
 // A Widget asks for a ConfigMap of its name that has its data.
 type Widget struct {

@@ -142,7 +142,7 @@ func (c *conn) request(b *headerBlock, ended bool) (*http.Request, error) {
 	case !validPath(b.path) && !(b.path == "*" && b.method == http.MethodOptions):
 		return nil, errors.New("no valid :path")
 	case len(hosts) > 1 || len(hosts) == 1 && b.pseudo[":authority"] && !sameHost(hosts[0], b.authority, b.scheme):
-		return nil, errors.New("Host differs from :authority") //nolint:staticcheck // a header's name
+		return nil, errors.New("the Host header differs from :authority")
 	}
 	host := b.authority
 	if host == "" && len(hosts) == 1 {
