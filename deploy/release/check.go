@@ -35,8 +35,8 @@ type checker struct {
 	revision   string
 	time       time.Time // of the commit
 	pages      []thirdparty.Package
-	binaries   map[string][]byte // by platform
-	listed     []string          // names that checksums.txt must have
+	archives   map[string]tree // by name, those that were read
+	listed     []string        // names that checksums.txt must have
 	problems   []error
 	checked    int
 }
@@ -46,7 +46,7 @@ func check(o options) error {
 	if len(o.args) != 1 {
 		return errors.New("check: the folder of the artifacts is needed")
 	}
-	c := &checker{root: o.root, dist: o.args[0], binaries: map[string][]byte{}}
+	c := &checker{root: o.root, dist: o.args[0], archives: map[string]tree{}}
 	if err := c.prepare(); err != nil {
 		return err
 	}
@@ -118,6 +118,33 @@ func (c *checker) archiveName(system, architecture string) string {
 	return c.name(system, architecture) + ".tar.gz"
 }
 
+// read returns the content of an archive, which is read once.
+func (c *checker) read(name string) (tree, error) {
+	if content, ok := c.archives[name]; ok {
+		return content, nil
+	}
+	content, err := readArchive(filepath.Join(c.dist, name))
+	if err == nil {
+		c.archives[name] = content
+	}
+	return content, err
+}
+
+// programName is what the program is called in an archive.
+func programName(system string) string {
+	if system == "windows" {
+		return "watchkeeper.exe"
+	}
+	return "watchkeeper"
+}
+
+// program returns the binary in the archive for a platform; none if that cannot be read,
+// which the check of the archive reports.
+func (c *checker) program(system, architecture string) []byte {
+	content, _ := c.read(c.archiveName(system, architecture))
+	return content[programName(system)].content
+}
+
 // documents are the files that every archive has, and every package in folders of its own.
 var documents = []string{"LICENSE", "THIRD_PARTY_LICENSES", "README.md", "CHANGELOG.md", "demo/incident.wkr",
 	"completions/watchkeeper.bash", "completions/_watchkeeper", "completions/watchkeeper.fish", "completions/watchkeeper.ps1"}
@@ -129,14 +156,11 @@ const completer = "kubectl_complete-watchkeeper"
 func (c *checker) archive(system, architecture string) error {
 	name := c.archiveName(system, architecture)
 	c.listed = append(c.listed, name)
-	content, err := readArchive(filepath.Join(c.dist, name))
+	content, err := c.read(name)
 	if err != nil {
 		return err
 	}
-	program := "watchkeeper"
-	if system == "windows" {
-		program += ".exe"
-	}
+	program := programName(system)
 	pages := 0
 	for path, f := range content {
 		mode := fs.FileMode(0o644)
@@ -160,7 +184,6 @@ func (c *checker) archive(system, architecture string) error {
 	if pages < 12 {
 		return fmt.Errorf("%d man pages", pages)
 	}
-	c.binaries[system+"/"+architecture] = content[program].content
 	if err := c.binary(content[program].content, system, architecture, string(content["THIRD_PARTY_LICENSES"].content)); err != nil {
 		return err
 	}

@@ -84,7 +84,7 @@ func (c *checker) sbom(system, architecture string) error {
 			has[sum.Value] = true
 		}
 	}
-	binary := c.binaries[system+"/"+architecture]
+	binary := c.program(system, architecture)
 	info, err := buildinfo.Read(bytes.NewReader(binary))
 	if err != nil {
 		return err
@@ -140,7 +140,7 @@ func (c *checker) krew() error {
 		if err != nil || sum != p.SHA256 || p.URI != releases+"v"+c.version+"/"+name {
 			return fmt.Errorf("%s with %s, but %s has %s (%v)", p.URI, p.SHA256, name, sum, err)
 		}
-		if content, err := readArchive(filepath.Join(c.dist, name)); err != nil || content[p.Bin].mode != 0o755 {
+		if content, err := c.read(name); err != nil || content[p.Bin].mode != 0o755 {
 			return fmt.Errorf("%s has no program %s (%v)", name, p.Bin, err)
 		}
 	}
@@ -194,7 +194,7 @@ func (c *checker) cask() error {
 			return fmt.Errorf("%s with %s, but %s (%v)", url, m[1], sum, err)
 		}
 		delete(want, name)
-		archive, err := readArchive(filepath.Join(c.dist, name))
+		archive, err := c.read(name)
 		if err != nil {
 			return err
 		}
@@ -245,7 +245,7 @@ func (c *checker) image() error {
 				continue
 			}
 			binary, err := io.ReadAll(r)
-			if err != nil || !bytes.Equal(binary, c.binaries[m.Platform.String()]) {
+			if err != nil || !bytes.Equal(binary, c.program(m.Platform.OS, m.Platform.Architecture)) {
 				return fmt.Errorf("%s in it is not the binary of the archive for %s (%v)", h.Name, m.Platform, err)
 			}
 			found = true

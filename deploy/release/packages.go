@@ -93,7 +93,7 @@ func (c *checker) installed(content tree, architecture string, more ...string) e
 			return fmt.Errorf("%s: mode %s of %s, %s; want %s of root, %s", path, f.mode, f.owner, f.time, mode, c.time)
 		}
 	}
-	if !bytes.Equal(content[program].content, c.binaries["linux/"+architecture]) {
+	if !bytes.Equal(content[program].content, c.program("linux", architecture)) {
 		return fmt.Errorf("its binary is not that of the archive")
 	}
 	return c.binary(content[program].content, "linux", architecture, string(content[more[len(more)-1]].content))

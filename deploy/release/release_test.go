@@ -119,7 +119,7 @@ func TestDeb(t *testing.T) {
 // release writes archives and manifests of a release of version 1.2.3.
 func release(t *testing.T) *checker {
 	t.Helper()
-	c := &checker{dist: t.TempDir(), version: "1.2.3"}
+	c := &checker{dist: t.TempDir(), version: "1.2.3", archives: map[string]tree{}}
 	krew := "kind: Plugin\nmetadata: {name: watchkeeper}\nspec:\n  version: v1.2.3\n  platforms:\n"
 	cask := "cask \"watchkeeper\" do\n  version \"1.2.3\"\n"
 	for i := range 20 {

@@ -117,7 +117,7 @@ func TestKubectlThroughOutage(t *testing.T) {
 		for _, at := range sides {
 			b := r.pair[at]
 			eventually(t, "an end of "+o.args+" at "+at.String(), b.ended)
-			out[at] = likened(logged.ReplaceAllString(b.printed(), ""), r.ns[at])
+			out[at] = likened(logged.ReplaceAllString(b.out.String(), ""), r.ns[at])
 			if o.breaks {
 				// The output before the failure may differ.
 				out[at] = strings.Join(failure.FindAllString(out[at], -1), "")

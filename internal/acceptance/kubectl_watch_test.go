@@ -4,7 +4,6 @@
 package acceptance
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -12,11 +11,12 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/watchkeeper/watchkeeper/internal/logtest"
 )
 
 // A background is a kubectl that runs in the background.
@@ -25,22 +25,7 @@ type background struct {
 	args string
 	done chan struct{} // closed when it has ended
 	exit string        // how it ended, valid once done is closed
-
-	mu  sync.Mutex // guards out
-	out bytes.Buffer
-}
-
-func (b *background) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.out.Write(p)
-}
-
-// printed returns its output so far.
-func (b *background) printed() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.out.String()
+	out  logtest.Log
 }
 
 // startBackground starts a kubectl, which is killed when the test ends.
@@ -49,7 +34,7 @@ func startBackground(t *testing.T, at side, kubectl []string, ns string, args ..
 	b := &background{at: at, args: strings.Join(args, " "), done: make(chan struct{})}
 	ctx, cancel := context.WithCancel(context.Background())
 	cmd := at.start(ctx, kubectl, ns, "", args...)
-	cmd.Stdout, cmd.Stderr = b, b
+	cmd.Stdout, cmd.Stderr = &b.out, &b.out
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +60,7 @@ func (b *background) ended() bool {
 func (b *background) prints(t *testing.T, text string) {
 	t.Helper()
 	eventually(t, fmt.Sprintf("%q from %s at %v", text, b.args, b.at), func() bool {
-		return strings.Contains(b.printed(), text)
+		return strings.Contains(b.out.String(), text)
 	})
 }
 
@@ -148,12 +133,12 @@ func watchSession(t *testing.T, outlive bool) {
 		got := all[via][i]
 		want.prints(t, "end")
 		got.prints(t, "end")
-		w, g := changesIn(want.printed(), ns), changesIn(got.printed(), ns)
+		w, g := changesIn(want.out.String(), ns), changesIn(got.out.String(), ns)
 		if w != g {
 			t.Errorf("kubectl %s (-direct +gateway)\n%s", got.args, cmp.Diff(w, g))
 		}
 		if got.ended() || want.ended() {
-			t.Errorf("kubectl %s ended:\n%s", got.args, got.printed())
+			t.Errorf("kubectl %s ended:\n%s", got.args, got.out.String())
 		}
 		lines += strings.Count(g, "\n")
 	}
@@ -221,13 +206,13 @@ func (s *changer) tickUntil(all []*background) {
 	s.t.Helper()
 	before := make([]int, len(all))
 	for i, b := range all {
-		before[i] = strings.Count(b.printed(), "tick-")
+		before[i] = strings.Count(b.out.String(), "tick-")
 	}
 	eventually(s.t, "watches", func() bool {
 		s.tick()
 		time.Sleep(200 * time.Millisecond)
 		for i, b := range all {
-			if strings.Count(b.printed(), "tick-") < before[i]+2 {
+			if strings.Count(b.out.String(), "tick-") < before[i]+2 {
 				return false
 			}
 		}

@@ -24,6 +24,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/watchkeeper/watchkeeper/internal/audit"
+	"github.com/watchkeeper/watchkeeper/internal/logtest"
 )
 
 // killedEnv names the mode of a process that TestKill kills.
@@ -174,7 +175,7 @@ func TestFullDisk(t *testing.T) {
 
 func TestStdout(t *testing.T) {
 	o := options(t, metadataPolicy)
-	var out logged
+	var out logtest.Log
 	o.LogPath, o.Stdout = "-", &out
 	rg := newRig(t, o, ok)
 	rg.do(t, "GET", "/x")
@@ -184,13 +185,13 @@ func TestStdout(t *testing.T) {
 
 // A gate is a log that waits.
 type gate struct {
-	logged
+	logtest.Log
 	open chan struct{}
 }
 
 func (g *gate) Write(p []byte) (int, error) {
 	<-g.open
-	return g.logged.Write(p)
+	return g.Log.Write(p)
 }
 
 // TestBatch: a log that does not write holds up no request, the buffer is bounded, and

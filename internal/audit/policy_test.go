@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/watchkeeper/watchkeeper/internal/audit"
+	"github.com/watchkeeper/watchkeeper/internal/logtest"
 )
 
 // examplePolicy has the rules of the Kubernetes documentation's example, in its order, with
@@ -137,7 +138,7 @@ func TestOptions(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			o := options(t, c.policy)
 			c.change(&o)
-			var log logged
+			var log logtest.Log
 			a, err := audit.New(o, slog.New(slog.NewTextHandler(&log, nil)))
 			switch {
 			case c.want == "" && err != nil, c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)):

@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/json"
 
 	"github.com/watchkeeper/watchkeeper/internal/audit"
+	"github.com/watchkeeper/watchkeeper/internal/logtest"
 	"github.com/watchkeeper/watchkeeper/internal/status"
 )
 
@@ -34,28 +35,10 @@ type rig struct {
 	*httptest.Server
 	auditor *audit.Auditor
 	path    string // of the audit log
-	log     *logged
+	log     *logtest.Log
 	stop    func() // ends the auditor, once
 
 	handlers sync.WaitGroup // Close does not wait for a handler that has hijacked its connection
-}
-
-// logged is a log that several goroutines write.
-type logged struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (l *logged) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.buf.Write(p)
-}
-
-func (l *logged) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.buf.String()
 }
 
 // options returns options with the policy, and a log in a folder of the test.
@@ -75,7 +58,7 @@ type handler func(e *audit.Event, w http.ResponseWriter, r *http.Request)
 
 func newRig(t *testing.T, o audit.Options, h handler) *rig {
 	t.Helper()
-	rg := &rig{path: o.LogPath, log: &logged{}}
+	rg := &rig{path: o.LogPath, log: &logtest.Log{}}
 	var err error
 	if rg.auditor, err = audit.New(o, slog.New(slog.NewTextHandler(rg.log, nil))); err != nil {
 		t.Fatal(err)

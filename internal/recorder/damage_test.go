@@ -7,7 +7,6 @@ import (
 	"bytes"
 	"log/slog"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -16,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/internal/logtest"
 	"github.com/watchkeeper/watchkeeper/internal/timeline"
 )
 
@@ -46,24 +46,6 @@ func spoil(t *testing.T, fs vfs.FS, stream byte, object string) {
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
 	}
-}
-
-// logged collects the log of a recorder.
-type logged struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (l *logged) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-func (l *logged) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
 }
 
 // TestDamaged: if the record of a resource is damaged, only this resource begins a new
@@ -135,7 +117,7 @@ func TestDamaged(t *testing.T) {
 			spoil(t, fs, 1, test.object)
 			api.counts()
 
-			var log logged
+			var log logtest.Log
 			r = api.recorder(t, fs, "pods", "gadgets")
 			r.log = slog.New(slog.NewTextHandler(&log, nil))
 			if test.name == "trim" {

@@ -4,7 +4,6 @@
 package upstream
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -17,12 +16,14 @@ import (
 	"time"
 
 	"k8s.io/client-go/rest"
+
+	"github.com/watchkeeper/watchkeeper/internal/logtest"
 )
 
 // An outage is an API server whose answers a test changes.
 type outage struct {
 	up  *Server
-	log *syncLog
+	log *logtest.Log
 
 	mu    sync.Mutex
 	hangs chan struct{} // requests wait for it; nil if they do not
@@ -31,26 +32,9 @@ type outage struct {
 	asked map[string]int
 }
 
-type syncLog struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (l *syncLog) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.buf.Write(p)
-}
-
-func (l *syncLog) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.buf.String()
-}
-
 func newOutage(t *testing.T) *outage {
 	t.Helper()
-	o := &outage{log: &syncLog{}, asked: map[string]int{}}
+	o := &outage{log: &logtest.Log{}, asked: map[string]int{}}
 	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		o.mu.Lock()
 		hangs, ready, code := o.hangs, o.ready, o.code
