@@ -75,14 +75,14 @@ func TestParsePaths(t *testing.T) {
 	} {
 		a, errA := ParsePaths(same[0])
 		b, errB := ParsePaths(same[1])
-		if errA != nil || errB != nil || a.String() != b.String() {
+		if errA != nil || errB != nil || a.Key() != b.Key() {
 			t.Errorf("%q is %v, %q is %v; %v %v", same[0], a, same[1], b, errA, errB)
 		}
 	}
 	for _, differ := range [][2]string{{"a.b", "a"}, {"a[*].b", "a.b"}, {"a.b", "a['.b']"}, {`a['"b']`, "a.b"}, {"a[*]", "a"}} {
 		a, errA := ParsePaths(differ[0])
 		b, errB := ParsePaths(differ[1])
-		if errA != nil || errB != nil || a.String() == b.String() {
+		if errA != nil || errB != nil || a.Key() == b.Key() {
 			t.Errorf("%q and %q are %v; %v %v", differ[0], differ[1], a, errA, errB)
 		}
 	}

@@ -127,6 +127,43 @@ func TestProjectedWatch(t *testing.T) {
 		frame(kube.Deleted, shown("b", 101, "")))
 }
 
+// TestRows: rows have the columns in the order of the request, in pages and in a watch,
+// which is silent while only the RV changes.
+func TestRows(t *testing.T) {
+	b := newBench(t, podList(10, pod("d", "a", 4, "app", "web", "x", "1"), pod("d", "b", 5), pod("e", "c", 6)))
+	const query = "&as=rows&fields=metadata.labels.x,metadata.labels.app"
+	const columns = `"columns":["metadata.namespace","metadata.name","metadata.uid","metadata.resourceVersion","metadata.labels.x","metadata.labels.app"],"rows":[`
+	const a, bRow, c = `["d","a",null,"4","1","web"]`, `["d","b",null,"5",null,null]`, `["e","c",null,"6",null,null]`
+	code, body := b.get("/api/v1/pods?resourceVersion=0" + query)
+	if want := `{"kind":"RowList","apiVersion":"watchkeeper/v1","metadata":{"resourceVersion":"10"},` + columns + a + "," + bRow + "," + c + "]}\n"; code != 200 || body != want {
+		t.Errorf("%d\n got %s\nwant %s", code, body, want)
+	}
+	resp := b.open(t.Context(), "/api/v1/pods?resourceVersion=1&resourceVersionMatch=NotOlderThan&limit=2"+query)
+	defer resp.Body.Close()
+	var page struct {
+		Metadata metav1.ListMeta
+		Rows     []json.RawMessage
+	}
+	if err := json.NewDecoder(resp.Body).Decode(&page); err != nil || len(page.Rows) != 2 || page.Metadata.Continue == "" || !strings.Contains(resp.Header.Get("Link"), page.Metadata.Continue) {
+		t.Errorf("a page: %+v %v, Link %s", page, err, resp.Header.Get("Link"))
+	}
+	lines, stop := b.watch("resourceVersion=10" + query)
+	defer stop()
+	b.apply(kube.Modified, pod("d", "a", 11, "app", "web", "x", "1", "other", "1"))
+	b.apply(kube.Modified, pod("d", "a", 12, "app", "api", "x", "1"))
+	b.apply(kube.Deleted, pod("d", "a", 13, "app", "api", "x", "1"))
+	for _, want := range []string{`{"type":"MODIFIED","object":["d","a",null,"12","1","api"]}`, `{"type":"DELETED","object":["d","a",null,"13","1","api"]}`} {
+		select {
+		case line := <-lines:
+			if line != want {
+				t.Errorf("got %s, want %s", line, want)
+			}
+		case <-time.After(time.Minute):
+			t.Fatalf("nothing, want %s", want)
+		}
+	}
+}
+
 // TestProjectionsRefused: a projection is never passed through; a Status says why it is
 // not served.
 func TestProjectionsRefused(t *testing.T) {
@@ -139,7 +176,12 @@ func TestProjectionsRefused(t *testing.T) {
 	}{
 		{"pods?resourceVersion=0&fields=", "", "", 400, "expected a name"},
 		{"pods?resourceVersion=0&fields=a..b", "", "", 400, "at offset 2"},
-		{"pods?resourceVersion=0&fields=a%5B0%5D", "", "", 400, "[*] or a quoted name"},
+		{"pods?resourceVersion=0&fields=a%5B0%5D", "", "", 400, "only rows can show"},
+		{"pods?resourceVersion=0&fields=a%5B&as=rows", "", "", 400, "an index or a quoted name"},
+		{"pods?resourceVersion=0&as=rows", "", "", 400, "as=rows needs fields"},
+		{"pods?resourceVersion=0&fields=a&as=columns", "", "", 400, "it has to be rows"},
+		{"pods?resourceVersion=0&fields=a&as=rows&as=rows", "", "", 400, "given 2 times"},
+		{"namespaces/d/pods/a?as=rows&fields=a", "", "", 400, "lists and watches"},
 		{"namespaces/d/pods/a?resourceVersion=0&fields=a", "", "", 400, "lists and watches"},
 		{"pods?resourceVersion=x&fields=a", "", "", 400, "check its path and parameters"},
 		{"pods?resourceVersion=0&fields=a", "Authorization", "Bearer x", 400, "credentials"},
@@ -187,7 +229,7 @@ func TestProjectionsRefused(t *testing.T) {
 	default:
 	}
 	// Paths that only look like reads of objects are passed through.
-	for _, path := range []string{"/api/v1/namespaces/d/services/s/proxy/pods?fields=a", "/api/v1/namespaces/d/pods/a/log?fields=a", "/healthz?fields=a"} {
+	for _, path := range []string{"/api/v1/namespaces/d/services/s/proxy/pods?fields=a", "/api/v1/namespaces/d/pods/a/log?fields=a", "/healthz?fields=a", "/api/v1/pods?as=other"} {
 		if code, body := b.get(path); code != http.StatusTeapot {
 			t.Errorf("%s: %d %s", path, code, body)
 		}

@@ -4,6 +4,7 @@
 package request
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"net/http"
@@ -24,6 +25,9 @@ const (
 	// API server would ignore it and answer with whole objects, so such a request
 	// is never passed through.
 	fieldsParameter = "fields"
+	// asParameter is the form of a projection: objects without it.
+	asParameter = "as"
+	asRows      = "rows"
 	// speedParameter asks for a replay: a WATCH of the past at this multiple of
 	// real time, which continues live when it has caught up.
 	speedParameter = "speed"
@@ -34,7 +38,7 @@ const (
 
 // isProjection reports whether a request for a resource is for a projection.
 func isProjection(r *http.Request) bool {
-	if r.Method != http.MethodGet || !mentions(r, fieldsParameter) || !r.URL.Query().Has(fieldsParameter) {
+	if r.Method != http.MethodGet || !asks(r, fieldsParameter) && !(mentions(r, asParameter) && r.URL.Query().Get(asParameter) == asRows) {
 		return false
 	}
 	_, ok := ParsePath(r.URL.Path)
@@ -79,11 +83,11 @@ func parseFields(r *http.Request, rd *Read) (*scan.Paths, error) {
 	if !isProjection(r) {
 		return nil, nil
 	}
-	paths, err := scan.ParsePaths(strings.Join(r.URL.Query()[fieldsParameter], ","))
+	paths, err := ParseProjection(r.URL.Query())
 	refusal := jsonOnly(r.Header.Get("Accept"))
 	switch {
 	case err != nil:
-		refusal = status.BadRequest("fields: " + err.Error() + ": name parts of the object such as spec.nodeName,spec.containers[*].image,metadata.labels['a.b/c']")
+		refusal = status.BadRequest(err.Error())
 	case BringsIdentity(r.Header):
 		refusal = status.BadRequest("fields: a request with credentials is passed through to the API server, which has no projections: leave fields or the credentials out")
 	case rd == nil:
@@ -95,6 +99,31 @@ func parseFields(r *http.Request, rd *Read) (*scan.Paths, error) {
 		return nil, &status.Error{Status: refusal}
 	}
 	return paths, nil
+}
+
+// ParseProjection reads the parameters fields and as.
+func ParseProjection(query url.Values) (*scan.Paths, error) {
+	parse := scan.ParsePaths
+	switch as := query.Get(asParameter); {
+	case len(query[asParameter]) > 1:
+		return nil, fmt.Errorf("as is given %d times", len(query[asParameter]))
+	case query.Has(asParameter) && as != asRows:
+		return nil, fmt.Errorf("as is %q: it has to be %s", as, asRows)
+	case !query.Has(fieldsParameter):
+		return nil, errors.New("as=rows needs fields, such as fields=spec.nodeName: they are the columns")
+	case as == asRows:
+		parse = scan.ParseRows
+	}
+	paths, err := parse(strings.Join(query[fieldsParameter], ","))
+	if err != nil {
+		return nil, fmt.Errorf("fields: %w: name parts of the object such as spec.nodeName,spec.containers[*].image,metadata.labels['a.b/c']", err)
+	}
+	return paths, nil
+}
+
+// asks reports whether a request has a parameter.
+func asks(r *http.Request, parameter string) bool {
+	return mentions(r, parameter) && r.URL.Query().Has(parameter)
 }
 
 // jsonOnly returns nil if the Accept header allows plain JSON.
@@ -148,10 +177,10 @@ func parseTimes(r *http.Request, bookmarks bool) (bool, error) {
 
 // AsksTimes reports whether a request has the parameter times.
 func AsksTimes(r *http.Request) bool {
-	return mentions(r, timesParameter) && r.URL.Query().Has(timesParameter)
+	return asks(r, timesParameter)
 }
 
 // AsksSpeed reports whether a request has the parameter speed.
 func AsksSpeed(r *http.Request) bool {
-	return mentions(r, speedParameter) && r.URL.Query().Has(speedParameter)
+	return asks(r, speedParameter)
 }

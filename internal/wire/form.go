@@ -73,7 +73,7 @@ type Form struct {
 func (f Form) equal(other Form) bool {
 	a, b := f.Fields, other.Fields
 	f.Fields, other.Fields = nil, nil
-	return f == other && (a == b || a != nil && b != nil && a.String() == b.String())
+	return f == other && (a == b || a != nil && b != nil && a.Key() == b.Key())
 }
 
 // ContentType returns the Content-Type of an answer.

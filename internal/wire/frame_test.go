@@ -28,8 +28,8 @@ func framePod(t testing.TB, rv uint64, size int) *scan.Object {
 func TestSharedFrames(t *testing.T) {
 	e := &Encoder{Resource: kube.Resource{Version: "v1", Name: "pods"}, Cache: NewCache(64 << 20)}
 	o := framePod(t, 7, 100)
-	paths := func() *scan.Paths {
-		p, err := scan.ParsePaths("spec.nodeName")
+	paths := func(parse func(string) (*scan.Paths, error)) *scan.Paths {
+		p, err := parse("spec.nodeName")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -40,7 +40,7 @@ func TestSharedFrames(t *testing.T) {
 		{}, {Media: Protobuf}, {Media: CBOR},
 		{View: Metadata, Version: "v1"}, {View: Metadata, Version: "v1beta1"},
 		{Media: Protobuf, View: Metadata, Version: "v1"}, {Media: CBOR, View: Metadata, Version: "v1"},
-		{Fields: paths()},
+		{Fields: paths(scan.ParsePaths)}, {Fields: paths(scan.ParseRows)},
 	} {
 		for _, typ := range []kube.EventType{kube.Added, kube.Deleted} {
 			parts, err := e.Stream(f, false).Event(typ, o)
@@ -58,8 +58,11 @@ func TestSharedFrames(t *testing.T) {
 			if got, want := string(shared.Chunk()), fmt.Sprintf("%x\r\n%s\r\n", len(want), want); got != want {
 				t.Errorf("%+v %s: got %q, want %q", f, typ, got, want)
 			}
-			if f.Fields != nil { // equal fields of another request
-				f.Fields = paths()
+			switch { // equal fields of another request
+			case f.Fields.Columns() != nil:
+				f.Fields = paths(scan.ParseRows)
+			case f.Fields != nil:
+				f.Fields = paths(scan.ParsePaths)
 			}
 			if again, err := e.Stream(f, false).Shared(typ, o); again != shared || err != nil {
 				t.Errorf("%+v %s: not shared, %v", f, typ, err)

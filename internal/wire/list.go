@@ -164,6 +164,9 @@ func (e *Encoder) List(f Form, h ListHead, items []*scan.Object) (*Body, error) 
 
 // listJSON appends a header, the stored items and a trailer.
 func (e *Encoder) listJSON(b *Body, f Form, h ListHead, items []*scan.Object) error {
+	if f.Fields.Columns() != nil {
+		return e.listRows(b, f, h, items)
+	}
 	trailer := "]}"
 	if h.Typed {
 		b.add(`{"kind":`+quote(h.Kind)+`,"apiVersion":`+quote(h.APIVersion)+`,"metadata":`, marshal(h.meta()), `,"items":[`)

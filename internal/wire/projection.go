@@ -15,7 +15,7 @@ import (
 // projection returns the projection of an object and the offset of its RV in it.
 // The cache entry is the offset, in 4 bytes, and the text.
 func (e *Encoder) projection(paths *scan.Paths, o *scan.Object) (text string, rv int) {
-	key := cacheKey{object: weak.Make(o), as: asProjection, fields: paths.String()}
+	key := cacheKey{object: weak.Make(o), as: asProjection, fields: paths.Key()}
 	entry, _ := e.Cache.getKey(key, o, func(o *scan.Object) (string, error) { // there are no errors
 		text, rv := paths.Project(o)
 		return string(binary.LittleEndian.AppendUint32(nil, uint32(rv))) + text, nil
@@ -37,6 +37,14 @@ func (e *Encoder) Unchanged(f Form, a, b *scan.Object) bool {
 
 // projectionBuffers hold projections until their size is known.
 var projectionBuffers = sync.Pool{New: func() any { return new([]byte) }}
+
+// listRows appends a list of rows.
+func (e *Encoder) listRows(b *Body, f Form, h ListHead, items []*scan.Object) error {
+	b.add(`{"kind":"RowList","apiVersion":"watchkeeper/v1","metadata":`, marshal(h.meta()), `,"columns":`, marshal(f.Fields.Columns()), `,"rows":[`)
+	err := e.listProjection(b, f.Fields, items)
+	b.add("]}")
+	return err
+}
 
 // listProjection appends the projections of a list's items. Unlike other items of
 // lists they have kind and apiVersion. When the cache is full, they are made for
