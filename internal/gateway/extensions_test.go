@@ -109,6 +109,8 @@ func TestOpenAPI(t *testing.T) {
 		"/history/diff" + pods + "/a?from=rv:100&to=rv:110&objects=true&noise=show",
 		"/history/diff/apis/apps/v1/deployments?from=rv:100&to=rv:200&objects=true",
 		"/history/diff/apis/apps/v1/deployments?from=9h",
+		"/history/diff/api/v1/pods?from=rv:100&as=rows&fields=spec.nodeName&fields=status.phase",
+		"/history/diff" + deployments + "?from=rv:100&to=rv:110&as=rows&fields=spec.replicas",
 		"/history/diff" + deployments + "?from=rv:100",
 		"/history/diff/apis/apps/v1/deployments/web?from=rv:100",
 		"/history/diff" + deployments + "/web?from=rv:100",

@@ -34,6 +34,8 @@ var (
 	ErrGap = errors.New("in a gap of the recorded history")
 	// ErrClock: the clock was set back, so the time is that of more than one state.
 	ErrClock = errors.New("ambiguous in the recorded history")
+	// ErrTooMany: there are more events between two states than a caller wants to be read.
+	ErrTooMany = errors.New("too many changes")
 )
 
 // errReadOnly: a write to a store opened with Options.ReadOnly.

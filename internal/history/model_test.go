@@ -10,6 +10,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -323,6 +324,7 @@ func check(t *testing.T, m *model, st *Stream) {
 	checkState(t, m, st, want, rv)
 	to := rv + m.rnd.Uint64N(m.rv-rv+1)
 	checkEvents(t, m, st, rv, to)
+	checkChanged(t, m, st, rv, to)
 	checkTimes(t, m, st)
 }
 
@@ -351,6 +353,54 @@ func checkState(t *testing.T, m *model, st *Stream, want state, rv uint64) {
 	o, err := st.Get(t.Context(), rv, key)
 	if w := want.objects[key]; err != nil || (w == nil) != (o == nil) || w != nil && w.JSON != o.JSON {
 		t.Fatalf("%s at %d is %v, %v, not %v", key, rv, o, err, w)
+	}
+}
+
+// checkChanged checks that a difference has each object of which an event lies between two
+// RVs, as it is at one of them.
+func checkChanged(t *testing.T, m *model, st *Stream, rv, to uint64) {
+	t.Helper()
+	if m.rnd.IntN(2) == 0 {
+		rv, to = to, rv
+	}
+	namespace := []string{"", "", "a", "a-b"}[m.rnd.IntN(4)]
+	expected := map[kube.Key]string{}
+	for _, e := range m.events {
+		if min(rv, to) < e.Object.RV && e.Object.RV <= max(rv, to) && (namespace == "" || namespace == e.Object.Key.Namespace()) {
+			expected[e.Object.Key] = ""
+		}
+	}
+	want, known := m.at(to)
+	if !known {
+		return
+	}
+	for key := range expected {
+		if o := want.objects[key]; o != nil {
+			expected[key] = o.JSON
+		}
+	}
+	keys, err := st.Changed(t.Context(), rv, to, namespace, len(m.events))
+	if err != nil || !slices.IsSorted(keys) {
+		t.Fatalf("%q %v", keys, err)
+	}
+	got := make([]map[kube.Key]string, st.Parts())
+	err = st.Texts(t.Context(), to, keys, func(part int, key kube.Key, json string) {
+		if got[part] == nil {
+			got[part] = map[kube.Key]string{}
+		}
+		got[part][key] = strings.Clone(json)
+	})
+	all := map[kube.Key]string{}
+	for _, part := range got {
+		maps.Copy(all, part)
+	}
+	if diff := gocmp.Diff(expected, all); diff != "" || err != nil {
+		t.Fatalf("from %d to %d (-model +history)\n%s %v", rv, to, diff, err)
+	}
+	if len(expected) > 0 && namespace == "" {
+		if _, err := st.Changed(t.Context(), rv, to, "", 0); !errors.Is(err, ErrTooMany) {
+			t.Fatalf("more changes than the limit: %v", err)
+		}
 	}
 }
 

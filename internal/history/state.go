@@ -4,17 +4,24 @@
 package history
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"iter"
+	"maps"
 	"runtime"
+	"slices"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/watchkeeper/watchkeeper/informer/kube"
 	"github.com/watchkeeper/watchkeeper/informer/scan"
 )
 
-// This file reads the state at an RV: one object (Get), many (List), or their
-// number (Count). The RV should have passed [Stream.Check]: these methods fail
+// This file reads the state at an RV: one object (Get), many (List, Texts), or their
+// number (Count), and what differs between two of them (Changed). The RV should have passed [Stream.Check]: these methods fail
 // with [ErrBefore] when retention has overtaken rv, but do not look for gaps.
 // All of them end with the cause of ctx when it is canceled.
 
@@ -187,4 +194,88 @@ func (st *Stream) objects(ctx context.Context, rv uint64, names []kube.Key) (obj
 		return nil
 	})
 	return objects, err
+}
+
+// Changed returns the keys of the objects of a namespace, "" for all, that changed between
+// two RVs, in either order, sorted. It reads the log only, at most limit entries: if there
+// are more, it fails with [ErrTooMany]. An object whose state is the same at both RVs may
+// be among them.
+func (st *Stream) Changed(ctx context.Context, a, b uint64, namespace string, limit int) (keys []kube.Key, err error) {
+	if err := st.s.acquire(); err != nil {
+		return nil, err
+	}
+	defer st.s.release()
+	from, to := min(a, b), max(a, b)
+	found, read := map[kube.Key]struct{}{}, 0
+	prefix := namespace + "/"
+	err = st.scanLog(from, to, func(key []byte, _ uint64, _ version) bool {
+		if read++; read > limit || read%1024 == 0 && ctx.Err() != nil {
+			return false
+		}
+		if namespace == "" || bytes.HasPrefix(key, []byte(prefix)) {
+			if _, ok := found[kube.Key(key)]; !ok {
+				found[kube.Key(key)] = struct{}{}
+			}
+		}
+		return true
+	})
+	switch {
+	case err != nil:
+		return nil, err
+	case ctx.Err() != nil:
+		return nil, context.Cause(ctx)
+	case read > limit:
+		return nil, fmt.Errorf("%w: more than %d between %d and %d", ErrTooMany, limit, from, to)
+	}
+	// Retention may have removed entries while they were read.
+	return slices.Sorted(maps.Keys(found)), st.retained(from)
+}
+
+// Texts calls f with the JSON of the objects with some sorted keys as of rv, "" for one
+// that did not exist. Unlike [Stream.List] it keeps nothing: the JSON is valid only during
+// the call. Goroutines read a part of the keys each: f is called for one of their keys
+// after the other, with the number of the part, below [Stream.Parts].
+func (st *Stream) Texts(ctx context.Context, rv uint64, keys []kube.Key, f func(part int, key kube.Key, json string)) error {
+	var group errgroup.Group
+	parts := st.Parts()
+	for part := range parts {
+		mine := keys[part*len(keys)/parts : (part+1)*len(keys)/parts]
+		group.Go(func() error {
+			var r versionReader
+			return st.read(ctx, rv, &r, func() error {
+				for i, key := range mine {
+					if i%64 == 0 && ctx.Err() != nil {
+						return context.Cause(ctx)
+					}
+					text, err := r.textOf(key, rv)
+					if err != nil {
+						return err
+					}
+					f(part, key, text)
+				}
+				return nil
+			})
+		})
+	}
+	return group.Wait()
+}
+
+// Parts returns in how many parts [Stream.Texts] reads.
+func (st *Stream) Parts() int { return runtime.GOMAXPROCS(0) }
+
+// textOf returns the JSON of an object as of rv, "" if there was none. It is valid until
+// the reader reads again.
+func (r *versionReader) textOf(key kube.Key, rv uint64) (string, error) {
+	if ok, err := r.seek(key, rv); !ok {
+		return "", err
+	}
+	v, _, err := r.resolve()
+	if err != nil || v.typ == kube.Deleted {
+		return "", err
+	}
+	json, _, ok := strings.Cut(viewOf(r.text), "\x00")
+	if !ok {
+		return "", corrupt("a version of %d bytes is incomplete", len(r.text))
+	}
+	return json, nil
 }

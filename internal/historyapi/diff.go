@@ -46,6 +46,9 @@ func (c *call) diff() (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	if c.query.Has("fields") || c.query.Has("as") {
+		return c.diffRows(t, streams)
+	}
 	d := diffPage{resource: t.Resource}
 	if d.page, err = c.page(); err != nil {
 		return nil, err

@@ -3,6 +3,8 @@
 
 package historyapi
 
+import "testing"
+
 // SetMaxScanned sets how many entries of the log are read for a page with a filter, until
 // the returned function is called.
 func SetMaxScanned(n int) (reset func()) {
@@ -16,4 +18,11 @@ func SetStoryLimits(objects, versions, events int) (reset func()) {
 	o, v, e := maxObjects, maxVersions, maxEvents
 	maxObjects, maxVersions, maxEvents = objects, versions, events
 	return func() { maxObjects, maxVersions, maxEvents = o, v, e }
+}
+
+// SetMaxRowEvents changes maxRowEvents for a test.
+func SetMaxRowEvents(t *testing.T, n int) {
+	before := maxRowEvents
+	maxRowEvents = n
+	t.Cleanup(func() { maxRowEvents = before })
 }

@@ -64,6 +64,9 @@ func (h ListHead) untypedMeta() map[string]any {
 // A Body is an encoded answer, in parts that may be shared.
 type Body struct{ parts []string }
 
+// NewBody returns an answer of parts that are encoded already.
+func NewBody(parts ...string) *Body { return &Body{parts} }
+
 func (b *Body) add(parts ...string) { b.parts = append(b.parts, parts...) }
 
 // Size returns the body's length in bytes.

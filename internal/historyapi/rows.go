@@ -1,0 +1,131 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package historyapi
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strings"
+
+	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/informer/scan"
+	"github.com/watchkeeper/watchkeeper/internal/api"
+	"github.com/watchkeeper/watchkeeper/internal/history"
+	"github.com/watchkeeper/watchkeeper/internal/httpstream"
+	"github.com/watchkeeper/watchkeeper/internal/request"
+	"github.com/watchkeeper/watchkeeper/internal/wire"
+)
+
+// maxRowEvents bounds the entries of the log that are read for a difference as rows: a
+// list is faster than a difference of so many. Tests change it.
+var maxRowEvents = 500_000
+
+// diffRows returns the difference between two moments as rows: the state at the second
+// moment of each object that changed between them.
+func (c *call) diffRows(t request.Target, streams []*history.Stream) (any, error) {
+	for _, parameter := range []string{"labelSelector", "fieldSelector", "limit", "continue", "noise", "objects"} {
+		if c.query.Has(parameter) {
+			return nil, refuseBad("%s: a difference as rows has none: its parameters are from, to, fields and as", parameter)
+		}
+	}
+	if t.Name != "" {
+		return nil, refuseBad("as: only a list has rows")
+	}
+	paths, err := request.ParseProjection(c.query)
+	if err == nil && paths.Columns() == nil {
+		err = errors.New("fields: add as=rows, the form of a difference with fields")
+	}
+	if err != nil {
+		return nil, refuseBad("%v", err)
+	}
+	d := diffPage{resource: t.Resource}
+	if _, err := c.sides(&d, streams); err != nil {
+		return nil, err
+	}
+	if d.from.Epoch() != d.to.Epoch() {
+		return nil, refuseBad("from and to are in different epochs of the history, which have no difference: list the state at to")
+	}
+	ctx := c.r.Context()
+	keys, err := d.to.Changed(ctx, d.from.rv, d.to.rv, t.Namespace, maxRowEvents)
+	if errors.Is(err, history.ErrTooMany) {
+		return nil, refuseBad("%v: list the state at to", err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	release, _, err := c.Past.AcquireList(ctx, int64(len(keys)))
+	if err != nil {
+		return nil, err
+	}
+	rows := &rowDifference{from: d.from.at, to: d.to.at, columns: paths.Columns(), release: release}
+	if err := rows.read(c, d.to, keys, paths); err != nil {
+		release()
+		return nil, err
+	}
+	return rows, nil
+}
+
+// A rowDifference is the answer.
+type rowDifference struct {
+	from, to api.Moment
+	columns  []string
+	parts    []rowPart // in the order of their keys
+	release  func()
+}
+
+// A rowPart has the rows and the deleted objects of a part of the keys, separated by
+// commas.
+type rowPart struct{ rows, deleted []byte }
+
+func (d *rowDifference) read(c *call, at diffSide, keys []kube.Key, paths *scan.Paths) error {
+	d.parts = make([]rowPart, at.Parts())
+	return at.Texts(c.r.Context(), at.rv, keys, func(part int, key kube.Key, text string) {
+		p := &d.parts[part]
+		if text != "" {
+			p.rows = append(paths.AppendRow(p.rows, text), ',')
+			return
+		}
+		name, err := json.Marshal([]string{key.Namespace(), key.Name()})
+		if err != nil {
+			panic(err) // texts cannot fail
+		}
+		p.deleted = append(append(p.deleted, name...), ',')
+	})
+}
+
+// ServeHTTP implements http.Handler.
+func (d *rowDifference) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	defer d.release()
+	head, err := json.Marshal(struct {
+		Kind       string     `json:"kind"`
+		APIVersion string     `json:"apiVersion"`
+		From       api.Moment `json:"from"`
+		To         api.Moment `json:"to"`
+		Columns    []string   `json:"columns"`
+	}{"RowDifference", "watchkeeper/v1", d.from, d.to, d.columns})
+	if err != nil {
+		panic(err) // texts and times cannot fail
+	}
+	body := []string{string(head[:len(head)-1]), `,"rows":[`}
+	body = append(body, join(d.parts, func(p *rowPart) []byte { return p.rows })...)
+	body = append(body, `],"deleted":[`)
+	body = append(body, join(d.parts, func(p *rowPart) []byte { return p.deleted })...)
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	httpstream.WriteBody(w, r, wire.NewBody(append(body, "]}\n")...), true, nil)
+}
+
+// join returns a field of the parts, without the last comma.
+func join(parts []rowPart, field func(*rowPart) []byte) (texts []string) {
+	for i := range parts {
+		if text := field(&parts[i]); len(text) > 0 {
+			texts = append(texts, string(text))
+		}
+	}
+	if n := len(texts); n > 0 {
+		texts[n-1] = strings.TrimSuffix(texts[n-1], ",")
+	}
+	return texts
+}
