@@ -88,7 +88,7 @@ test('nothing is announced before the counts are known', async () => {
 test('a moment of the past says that there is no contact', async () => {
   const { Past } = await import('../src/data/past');
   const { Rows } = await import('../src/data/rows');
-  globalThis.fetch = async () => Response.json({ metadata: {}, items: [] });
+  globalThis.fetch = async () => Response.json({ metadata: {}, rows: [] });
   const silence = { words: '', since: 0 };
   const reports: Status[] = [];
   const past: InstanceType<typeof Past> = await new Promise((resolve) => {

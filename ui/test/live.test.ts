@@ -7,6 +7,7 @@ import { maxNamespaces, useToken } from '../src/data/access';
 import { Live } from '../src/data/live';
 import type { Scope, Status } from '../src/data/protocol';
 import { Rows } from '../src/data/rows';
+import { rowOf } from './row';
 
 const forbidden = (what: string): Response => Response.json({ kind: 'Status', message: `${what} is forbidden`, reason: 'Forbidden', code: 403 }, { status: 403 });
 
@@ -38,7 +39,9 @@ class Gateway {
     if (!namespace || !this.namespaces.includes(namespace)) return forbidden(path);
     if (url.searchParams.has('fields') && !this.fields) return Response.json({ kind: 'Status', message: 'fields: leave them out', reason: 'BadRequest', code: 400 }, { status: 400 });
     const pod = { metadata: { namespace, name: 'web', uid: namespace, resourceVersion: '5' }, spec: { nodeName: 'node-0' }, status: { phase: 'Running' } };
-    return Response.json({ kind: 'PodList', apiVersion: 'v1', metadata: { resourceVersion: '10' }, items: [pod] });
+    const metadata = { resourceVersion: '10' };
+    if (url.searchParams.get('as') === 'rows') return Response.json({ kind: 'RowList', metadata, rows: [rowOf(pod, url.searchParams.get('fields')!.split(','))] });
+    return Response.json({ kind: 'PodList', apiVersion: 'v1', metadata, items: [pod] });
   };
 }
 

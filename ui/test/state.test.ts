@@ -3,8 +3,11 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { nodeOf, NODE_FIELDS, podOf, POD_FIELDS } from '../src/data/columns';
 import { backOff, besideReason, ends, endWords } from '../src/data/crash';
+import { nodeRow, podRow, type Node } from '../src/data/objects';
 import { describe, seconds, State, stateAt, type ContainerStatus, type Pod } from '../src/data/state';
+import { rowOf } from './row';
 
 const ready = [{ type: 'Ready', status: 'True' }, { type: 'Initialized', status: 'True' }];
 const up: ContainerStatus = { name: 'a', ready: true, restartCount: 0, state: { running: {} } };
@@ -44,6 +47,7 @@ const CASES: [string, Pod, string, State, number?][] = [
 for (const [name, object, text, state, restarts] of CASES) {
   test(`state: ${name}`, () => {
     const got = describe(object);
+    assert.deepEqual(describe(podOf(rowOf(object, POD_FIELDS))), got, 'of a row');
     assert.equal(got.text, text);
     assert.equal(got.state, state);
     if (restarts !== undefined) assert.equal(got.restarts, restarts);
@@ -159,4 +163,36 @@ test('on a lost Node, the panel shows what the board shows', async () => {
   const running = pod({ phase: 'Running', conditions: ready, containerStatuses: [up] });
   const evicted = pod({ phase: 'Failed', reason: 'Evicted' });
   assert.deepEqual([shown(running, 0), shown(running, 1900), shown(evicted, 1900)], [State.ready, State.unknown, State.failing]);
+});
+
+test('a row of a Pod or a Node has all that the board needs', () => {
+  const pod: Pod = {
+    metadata: {
+      name: 'web-abc-1', namespace: 'shop', uid: 'u', resourceVersion: '7', labels: { 'pod-template-hash': 'abc' }, creationTimestamp: '2026-01-01T00:00:00Z',
+      ownerReferences: [{ kind: 'Other', name: 'first' }, { kind: 'ReplicaSet', name: 'web-abc', controller: true }],
+    },
+    spec: { nodeName: 'n', containers: [{}, { resources: { requests: { cpu: '250m', memory: '64Mi' } } }], initContainers: [{ name: 'i' }, { name: 's', restartPolicy: 'Always' }] },
+    status: {
+      phase: 'Running',
+      conditions: [{ type: 'Initialized', status: 'True' }, { type: 'Ready', status: 'True', lastTransitionTime: '2026-01-01T00:10:05Z' }],
+      initContainerStatuses: [
+        { name: 'i', ready: true, restartCount: 1, state: { terminated: { exitCode: 0, reason: 'Completed' } } },
+        { name: 's', started: true, ready: true, restartCount: 2, state: { running: { startedAt: '2026-01-01T00:00:10Z' } } },
+      ],
+      containerStatuses: [
+        { ready: true, restartCount: 3, state: { running: { startedAt: '2026-01-01T00:10:00Z' } }, lastState: { terminated: { exitCode: 137, reason: 'OOMKilled', finishedAt: '2026-01-01T00:09:00Z' } } },
+        { ready: true, restartCount: 0, state: { running: {} } },
+      ],
+    },
+  };
+  const row = podRow(pod);
+  assert.deepEqual([row.owner, row.crash !== '', row.failingUntil > 0, row.cpu, row.restarts, row.containers], ['Deployment/web', true, true, 250, 5, 3]);
+  assert.deepEqual(podRow(podOf(rowOf(pod, POD_FIELDS))), row);
+  assert.deepEqual(podRow(podOf(rowOf({ metadata: { name: 'x', uid: 'u', resourceVersion: '1' } }, POD_FIELDS))), podRow({ metadata: { name: 'x' } }));
+  const node: Node = {
+    metadata: { name: 'n', labels: { a: 'b' }, creationTimestamp: '2026-01-01T00:00:00Z' }, spec: { unschedulable: true },
+    status: { allocatable: { cpu: '4', memory: '8Gi', pods: '110' }, nodeInfo: { kubeletVersion: 'v1.36.0' }, conditions: [{ type: 'MemoryPressure', status: 'True' }, { type: 'Ready', status: 'False', lastTransitionTime: '2026-01-01T00:01:00Z' }] },
+  };
+  assert.deepEqual(nodeRow(nodeOf(rowOf(node, NODE_FIELDS))), nodeRow(node));
+  assert.deepEqual(nodeRow(nodeOf(rowOf({ metadata: { name: 'n' } }, NODE_FIELDS))), nodeRow({ metadata: { name: 'n' } }));
 });

@@ -7,5 +7,6 @@ export { Informer } from './informer.js';
 export type { BatchOptions, InformerOptions } from './informer.js';
 export { StatusError } from './http.js';
 export type { Status } from './http.js';
+export type { Row } from './reflector.js';
 export type * from './events.js';
 export type * from './kinds.js';

@@ -17,6 +17,11 @@ export interface InformerOptions<O = unknown, T = O> {
    * Watchkeeper supports this; API servers send whole objects.
    */
   fields?: string[];
+  /**
+   * The objects are rows: arrays with the values of `fields`, without the names of members.
+   * Only Watchkeeper has rows.
+   */
+  rows?: boolean;
   /** Keep metadata.managedFields, which is left out by default. */
   managedFields?: boolean;
   /** How many objects to request per page of a list. The default is 500. */
@@ -231,7 +236,8 @@ export class Informer<T> implements AsyncIterable<InformerEvent<T>> {
 
   private stored(wire: Wire): T {
     if (!this.options.managedFields) delete wire.metadata.managedFields;
-    return this.options.transform ? this.options.transform(wire) : (wire as T);
+    const object = wire.row ?? wire;
+    return this.options.transform ? this.options.transform(object) : (object as T);
   }
 }
 

@@ -11,8 +11,15 @@ import { before, older } from './rv.js';
 export interface Wire {
   kind?: string;
   apiVersion?: string;
-  metadata: { name: string; namespace?: string; uid: string; resourceVersion: string; managedFields?: unknown };
+  metadata: { name: string; namespace?: string | null; uid: string; resourceVersion: string; managedFields?: unknown };
+  /** The row, if the objects are requested as rows. */
+  row?: Row;
 }
+
+/** An object as a row: what identifies it, then the values of the fields in their order; null for none. */
+export type Row = [namespace: string | null, name: string, uid: string, resourceVersion: string, ...values: unknown[]];
+
+const ofRow = (row: Row): Wire => ({ metadata: { namespace: row[0], name: row[1], uid: row[2], resourceVersion: row[3] }, row });
 
 /** Receives the objects and the state of a reflector. */
 export interface Sink {
@@ -105,12 +112,15 @@ export class Reflector implements Watch {
   private unauthorized = 0; // consecutive 401 at the end of a watch
   private refusedAt = 0; // when the first of consecutive refusals came
   private readonly backoff = new Backoff();
+  private readonly rows: boolean;
 
   constructor(
     private readonly shared: Shared,
     private readonly collection: Collection,
     private readonly sink: Sink,
-  ) {}
+  ) {
+    this.rows = collection.query.as === 'rows';
+  }
 
   async run(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
@@ -206,10 +216,11 @@ export class Reflector implements Watch {
         how.restored = this.restored = true;
       }
       this.head = resourceVersion;
+      if (this.rows && !page.rows) throw new StatusError(400, 'the server has no rows: leave out rows');
       const kind = page.kind?.replace(/List$/, '');
-      for (const item of page.items ?? []) {
+      for (const item of page.rows ?? page.items ?? []) {
         // The items of a list have no kind.
-        const object: Wire = item.kind ? item : { kind, apiVersion, ...item };
+        const object: Wire = this.rows ? ofRow(item) : item.kind ? item : { kind, apiVersion, ...item };
         keys.add(this.sink.put(object, how));
         last = newer(last, object.metadata);
       }
@@ -277,8 +288,9 @@ export class Reflector implements Watch {
     this.upstreamLost = type === 'STALE' || (this.upstreamLost && type !== 'CURRENT');
     if (type === 'STALE') this.sink.phase('stale', Date.parse(object.since), new Error(object.message));
     if (type === 'STALE' || type === 'CURRENT') return;
+    if (this.rows && Array.isArray(object)) object = ofRow(object as Row);
     const rv = object?.metadata?.resourceVersion;
-    if (!rv) throw new SyntaxError('not a watch event: ' + type);
+    if (!rv || (this.rows && !object.row && type !== 'BOOKMARK')) throw new SyntaxError('not a watch event: ' + type);
     const { last } = this;
     // The server may have been restored and have passed the known RV with other events.
     if (this.suspect && last.uid && !older(rv, last.resourceVersion)) {

@@ -8,12 +8,13 @@
  * watch is refused.
  */
 
-import { connect, StatusError, type Connection, type Informer, type InformerEvent, type State } from '@watchkeeper/informer';
+import { connect, StatusError, type Connection, type Informer, type InformerEvent, type Row, type State } from '@watchkeeper/informer';
 import { askAccess, authorization, maxNamespaces, Refused, type Access } from './access';
+import { NODE_FIELDS, nodeOf, POD_FIELDS, podOf } from './columns';
 import type { NodeRow, Scope, Status } from './protocol';
-import { NODE_FIELDS, nodeRow, podRow, type Node } from './objects';
+import { nodeRow, podRow, type Node } from './objects';
 import type { PodRow, Rows } from './rows';
-import { POD_FIELDS, type Pod } from './state';
+import type { Pod } from './state';
 
 /**
  * What the informer stores of a Pod. It is emptied after the first event, since
@@ -96,11 +97,11 @@ export class Live {
     }
     free.watches++;
     const { connection } = free;
-    const informer = connection.informer(resource, {
-      transform, ...(namespace && { namespace }), ...(!plain && { fields }),
+    const of = namespace ? { namespace } : {};
+    const informer = plain
+      ? connection.informer(resource, { ...of, transform })
       // Small enough that the decoded page dies in the young generation of the garbage collector.
-      pageSize: plain ? 500 : 2000,
-    });
+      : connection.informer(resource, { ...of, transform: transform as (row: Row) => unknown, fields, rows: true, pageSize: 2000 });
     return { informer, connection, namespace, plain, state: { phase: 'connecting', since: Date.now() }, synced: false };
   }
 
@@ -111,7 +112,7 @@ export class Live {
 
   #openNodes(plain: boolean): Source {
     const { rows } = this;
-    const source = this.#open('v1/nodes', '', plain, NODE_FIELDS, (node: Node) => nodeRow(node));
+    const source = this.#open('v1/nodes', '', plain, NODE_FIELDS, (of: Node | Row) => nodeRow(Array.isArray(of) ? nodeOf(of) : of));
     source.informer.onBatch((events) => {
       if (this.#nodes === source) this.#take(source, events, (row) => rows.setNode(row as NodeRow), (name) => rows.deleteNode(name));
     });
@@ -120,8 +121,8 @@ export class Live {
 
   #openPods(namespace: string, plain: boolean): void {
     const { rows } = this;
-    const source = this.#open('v1/pods', namespace, plain, POD_FIELDS, (pod: Pod): Entry => {
-      const row = podRow(pod);
+    const source = this.#open('v1/pods', namespace, plain, POD_FIELDS, (of: Pod | Row): Entry => {
+      const row = podRow(Array.isArray(of) ? podOf(of) : of);
       row.labels = this.#share(row.labels);
       row.owner = this.#share(row.owner);
       return { row };

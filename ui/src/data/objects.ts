@@ -8,12 +8,6 @@ import { quantity } from './quantity';
 import type { PodRow } from './rows';
 import { describe, seconds, type Condition, type Pod } from './state';
 
-/** The fields of a Node that the board requests. */
-export const NODE_FIELDS = [
-  'metadata.labels', 'metadata.creationTimestamp', 'spec.unschedulable', 'status.allocatable', 'status.nodeInfo.kubeletVersion',
-  'status.conditions[*].type', 'status.conditions[*].status', 'status.conditions[*].lastTransitionTime',
-];
-
 export interface Node {
   metadata: { name: string; labels?: Record<string, string>; creationTimestamp?: string };
   spec?: { unschedulable?: boolean };

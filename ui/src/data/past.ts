@@ -2,33 +2,48 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /**
- * A moment of the past: lists of Nodes and Pods from /at. Pods that exist before
- * and after keep their position on the board. With a speed, watches replay the
- * changes that followed. A reader who may not list all Pods gets those of the
- * namespaces in which they may list Pods now.
+ * A moment of the past: lists of Nodes and Pods from /at, or what differs between it and
+ * the moment that is shown. Pods that exist before and after keep their position on the
+ * board. With a speed, watches replay the changes that followed. A reader who may not list
+ * all Pods gets those of the namespaces in which they may list Pods now.
  */
 
+import type { Row } from '@watchkeeper/informer';
 import { askAccess, get, maxNamespaces, Refused, type Access } from './access';
-import { NODE_FIELDS, nodeRow, podRow, type Node } from './objects';
+import { NODE_FIELDS, nodeOf, POD_FIELDS, podOf } from './columns';
+import { nodeRow, podRow } from './objects';
 import type { Scope, Status } from './protocol';
 import type { Rows } from './rows';
 import type { Silence } from './silence';
-import { POD_FIELDS, type Pod } from './state';
-
-interface List<T> {
-  metadata: { resourceVersion: string };
-  items: T[] | null;
-}
 
 /** A list, with its path below the version of the API. */
-interface Listed<T> {
+interface Listed {
   resource: string;
-  list: List<T>;
+  rv: string;
+  rows: Row[];
+}
+
+/** The answer of history/diff as rows. */
+interface Difference {
+  from: { resourceVersion: string };
+  to: { resourceVersion: string };
+  rows: Row[];
+  /** Namespace and name. */
+  deleted: [string, string][];
+}
+
+/** A moment whose whole state the rows have: the resourceVersions of its Nodes, null if they may not be read, and of its Pods. */
+export interface Shown {
+  at: string;
+  nodes: string | null;
+  pods: string;
 }
 
 /** How many lists of namespaces are requested at a time, and how many of their watches have one response. */
 const maxRequests = 4;
 const maxWatches = 90;
+
+const asRows = (fields: string[]): Record<string, string> => ({ fields: fields.join(','), as: 'rows' });
 
 export class Past {
   readonly #stop = new AbortController();
@@ -37,11 +52,15 @@ export class Past {
   /** Where the reader may list Pods; null for everywhere. */
   #access: Access | null = null;
   #noNodes = '';
+  /** The lists of the moment; null if Nodes may not be read. */
+  #listedNodes: Listed | null = null;
+  #listed: Listed[] = [];
 
+  /** `shown` is the moment that the rows have the state of; null if it is another state. */
   constructor(
     readonly root: string, readonly at: string, readonly speed: number, readonly rows: Rows,
     readonly changed: () => void, readonly report: (status: Status) => void, readonly silence: Pick<Silence, 'words' | 'since'> | null = null,
-    readonly extension = '', readonly scope: (scope: Scope) => void = () => {},
+    readonly extension = '', readonly scope: (scope: Scope) => void = () => {}, public shown: Shown | null = null,
   ) {
     void this.#run();
   }
@@ -65,20 +84,14 @@ export class Past {
 
   async #run(): Promise<void> {
     try {
-      const [nodes, pods] = await Promise.all([this.#nodes(), this.#pods()]);
-      const { rows } = this;
-      rows.restate();
-      for (const node of nodes?.list.items ?? []) rows.setNode(nodeRow(node));
-      for (const { list } of pods) for (const pod of list.items ?? []) rows.setPod(podRow(pod), performance.now());
-      rows.settle(performance.now());
-      rows.sync();
+      if (!(await this.#move())) await this.#load();
       this.changed();
       this.scope({
-        namespaces: this.#access ? pods.map(({ resource }) => resource.split('/')[1]) : null,
+        namespaces: this.#access ? this.#listed.map(({ resource }) => resource.split('/')[1]) : null,
         omitted: Math.max(0, (this.#access?.namespaces.length ?? 0) - maxNamespaces), incomplete: this.#access?.incomplete ?? false, nodes: this.#noNodes,
       });
       this.status({ phase: 'past', text: '', since: Date.now() });
-      if (this.speed > 0) await this.#replay(nodes, pods);
+      if (this.speed > 0) await this.#replay();
     } catch (error) {
       if (this.#stop.signal.aborted) return;
       const code = error instanceof Refused ? error.code : 0;
@@ -88,9 +101,55 @@ export class Past {
     }
   }
 
-  async #nodes(): Promise<Listed<Node> | null> {
+  /** Lists the moment. */
+  async #load(): Promise<void> {
+    const { rows } = this;
+    [this.#listedNodes, this.#listed] = await Promise.all([this.#nodes(), this.#pods()]);
+    rows.restate();
+    for (const row of this.#listedNodes?.rows ?? []) rows.setNode(nodeRow(nodeOf(row)));
+    for (const { rows: pods } of this.#listed) for (const row of pods) rows.setPod(podRow(podOf(row)), performance.now());
+    rows.settle(performance.now());
+    rows.sync();
+    this.#shows(this.#listedNodes?.rv ?? null, this.#listed[0].rv);
+  }
+
+  /** Changes the rows from the moment that they show. False if that is not possible, or the moment has to be listed to see why it cannot be shown. */
+  async #move(): Promise<boolean> {
+    const { rows, shown } = this;
+    if (!shown) return false;
+    let nodes: Difference | null;
+    let pods: Difference;
     try {
-      return await this.#list<Node>('nodes', NODE_FIELDS);
+      [nodes, pods] = await Promise.all([shown.nodes === null ? null : this.#difference('nodes', NODE_FIELDS, shown), this.#difference('pods', POD_FIELDS, shown)]);
+    } catch (error) {
+      if (this.#stop.signal.aborted) throw error;
+      return false;
+    }
+    // After a restore of etcd, a moment may be that of another history.
+    if (pods.from.resourceVersion !== shown.pods || (nodes && nodes.from.resourceVersion !== shown.nodes)) return false;
+    for (const row of nodes?.rows ?? []) rows.setNode(nodeRow(nodeOf(row)));
+    for (const [, name] of nodes?.deleted ?? []) rows.deleteNode(name);
+    for (const row of pods.rows) rows.setPod(podRow(podOf(row)), performance.now());
+    for (const [namespace, name] of pods.deleted) rows.deletePod(`${namespace}/${name}`, performance.now());
+    this.#listedNodes = nodes && { resource: 'nodes', rv: nodes.to.resourceVersion, rows: [] };
+    this.#listed = [{ resource: 'pods', rv: pods.to.resourceVersion, rows: [] }];
+    this.#shows(nodes?.to.resourceVersion ?? null, pods.to.resourceVersion);
+    return true;
+  }
+
+  async #difference(resource: string, fields: string[], { at }: Shown): Promise<Difference> {
+    const query = new URLSearchParams({ from: at, to: this.at, fields: fields.join(','), as: 'rows' });
+    return (await (await get(new URL(`history/diff/api/v1/${resource}?${query}`, this.extension), this.#stop.signal)).json()) as Difference;
+  }
+
+  /** The rows have the state of this moment, until a replay changes them. */
+  #shows(nodes: string | null, pods: string): void {
+    this.shown = this.#access || this.speed > 0 ? null : { at: this.at, nodes, pods };
+  }
+
+  async #nodes(): Promise<Listed | null> {
+    try {
+      return await this.#list('nodes', NODE_FIELDS);
     } catch (error) {
       if (!(error instanceof Refused) || error.code !== 403) throw error;
       this.#noNodes = `You may not list nodes: ${error.message}`;
@@ -98,10 +157,10 @@ export class Past {
     }
   }
 
-  async #pods(): Promise<Listed<Pod>[]> {
+  async #pods(): Promise<Listed[]> {
     let why: unknown;
     try {
-      return [await this.#list<Pod>('pods', POD_FIELDS)];
+      return [await this.#list('pods', POD_FIELDS)];
     } catch (error) {
       if (!(error instanceof Refused) || error.code !== 403) throw error;
       why = error;
@@ -111,10 +170,10 @@ export class Past {
     if (!access || access.all || access.namespaces.length === 0) throw why;
     this.#access = access;
     const waiting = access.namespaces.slice(0, maxNamespaces);
-    const lists: Listed<Pod>[] = [];
+    const lists: Listed[] = [];
     const work = async (): Promise<void> => {
       for (let namespace = waiting.shift(); namespace; namespace = waiting.shift()) {
-        const list = await this.#list<Pod>(`namespaces/${namespace}/pods`, POD_FIELDS).catch((error) => {
+        const list = await this.#list(`namespaces/${namespace}/pods`, POD_FIELDS).catch((error) => {
           if (!(error instanceof Refused) || error.code !== 403) throw error;
           why = error; // of this namespace
         });
@@ -126,10 +185,11 @@ export class Past {
     return lists.sort((a, b) => (a.resource < b.resource ? -1 : 1));
   }
 
-  async #list<T>(resource: string, fields: string[]): Promise<Listed<T>> {
+  async #list(resource: string, fields: string[]): Promise<Listed> {
     // Otherwise the response is indented for browsers.
-    const url = new URL(this.#path(resource, { fields: fields.join(','), pretty: '0' }), this.root);
-    return { resource, list: (await (await get(url, this.#stop.signal)).json()) as List<T> };
+    const url = new URL(this.#path(resource, { ...asRows(fields), pretty: '0' }), this.root);
+    const list = (await (await get(url, this.#stop.signal)).json()) as { metadata: { resourceVersion: string }; rows: Row[] };
+    return { resource, rv: list.metadata.resourceVersion, rows: list.rows };
   }
 
   #path(resource: string, query: Record<string, string>): string {
@@ -137,21 +197,20 @@ export class Past {
   }
 
   /** Replays what followed the lists. */
-  async #replay(nodes: Listed<Node> | null, pods: Listed<Pod>[]): Promise<void> {
+  async #replay(): Promise<void> {
     const { rows } = this;
-    const setNode = (type: string, object: unknown): void => {
-      const node = object as Node;
-      if (type === 'DELETED') rows.deleteNode(node.metadata.name);
-      else rows.setNode(nodeRow(node));
+    const setNode = (type: string, row: Row): void => {
+      if (type === 'DELETED') rows.deleteNode(row[1]);
+      else rows.setNode(nodeRow(nodeOf(row)));
     };
-    const setPod = (type: string, object: unknown): void => {
-      const pod = object as Pod;
-      if (type === 'DELETED') rows.deletePod(`${pod.metadata.namespace ?? ''}/${pod.metadata.name}`, performance.now());
-      else rows.setPod(podRow(pod), performance.now());
+    const setPod = (type: string, row: Row): void => {
+      if (type === 'DELETED') rows.deletePod(`${row[0] ?? ''}/${row[1]}`, performance.now());
+      else rows.setPod(podRow(podOf(row)), performance.now());
     };
-    const watch = ({ resource, list }: Listed<unknown>, fields: string[]): string =>
-      this.#path(resource, { watch: '1', resourceVersion: list.metadata.resourceVersion, speed: String(this.speed), fields: fields.join(',') });
-    const watches = [...(nodes ? [{ path: watch(nodes, NODE_FIELDS), take: setNode }] : []), ...pods.map((one) => ({ path: watch(one, POD_FIELDS), take: setPod }))];
+    const watch = ({ resource, rv }: Listed, fields: string[]): string =>
+      this.#path(resource, { watch: '1', resourceVersion: rv, speed: String(this.speed), ...asRows(fields) });
+    const nodes = this.#listedNodes;
+    const watches = [...(nodes ? [{ path: watch(nodes, NODE_FIELDS), take: setNode }] : []), ...this.#listed.map((one) => ({ path: watch(one, POD_FIELDS), take: setPod }))];
     if (!this.#access) {
       await Promise.all(watches.map(({ path, take }) => this.#watch(new URL(path, this.root), [take])));
       return;
@@ -166,7 +225,7 @@ export class Past {
     await Promise.all(shares);
   }
 
-  async #watch(url: URL, takes: ((type: string, object: unknown) => void)[]): Promise<void> {
+  async #watch(url: URL, takes: ((type: string, row: Row) => void)[]): Promise<void> {
     const reader = (await get(url, this.#stop.signal)).body!.pipeThrough(new TextDecoderStream()).getReader();
     let rest = '';
     for (;;) {
@@ -178,7 +237,7 @@ export class Past {
         if (!line) continue;
         const { type, object, watch = 0 } = JSON.parse(line) as { type: string; object: unknown; watch?: number };
         if (type === 'ERROR') throw new Error((object as { message?: string }).message ?? 'the replay ended');
-        if (type === 'ADDED' || type === 'MODIFIED' || type === 'DELETED') takes[watch](type, object);
+        if (type === 'ADDED' || type === 'MODIFIED' || type === 'DELETED') takes[watch](type, object as Row);
       }
       this.changed();
     }

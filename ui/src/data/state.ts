@@ -19,21 +19,6 @@ export type State = (typeof State)[keyof typeof State];
 export const STATES = ['failing', 'unknown', 'unready', 'pending', 'terminating', 'ready', 'succeeded'] as const;
 export type StateName = (typeof STATES)[number];
 
-/** The fields of a Pod that the board requests, as paths of the projection. */
-export const POD_FIELDS = [
-  'metadata.labels', 'metadata.creationTimestamp', 'metadata.deletionTimestamp',
-  ...['kind', 'name', 'controller'].map((path) => `metadata.ownerReferences[*].${path}`),
-  'spec.nodeName', 'spec.containers[*].resources.requests', 'spec.initContainers[*].name', 'spec.initContainers[*].restartPolicy',
-  'status.phase', 'status.reason',
-  'status.conditions[*].type', 'status.conditions[*].status', 'status.conditions[*].reason', 'status.conditions[*].lastTransitionTime',
-  'status.initContainerStatuses[*].name', 'status.initContainerStatuses[*].started',
-  ...['containerStatuses', 'initContainerStatuses'].flatMap((list) => [
-    'ready', 'restartCount', 'state.running.startedAt', 'state.waiting.reason',
-    'state.terminated.reason', 'state.terminated.exitCode', 'state.terminated.signal', 'state.terminated.finishedAt',
-    'lastState.terminated.reason', 'lastState.terminated.exitCode', 'lastState.terminated.signal', 'lastState.terminated.finishedAt',
-  ].map((path) => `status.${list}[*].${path}`)),
-];
-
 export interface ContainerStatus {
   name?: string;
   ready?: boolean;

@@ -25,8 +25,13 @@ scope.onmessage = ({ data }) => {
   else if (data.kind === 'wake') wake();
   else if (data.kind === 'token') {
     useToken(data.token);
-    if (data.fresh) rows.reset();
-    if (opened && (data.fresh || source instanceof Past)) open(opened);
+    const again = data.fresh || source instanceof Past;
+    if (data.fresh) {
+      rows.reset();
+      source?.close();
+      source = null; // the rows have no moment to move from
+    }
+    if (opened && again) open(opened);
     else wake();
   } else open((opened = data));
 };
@@ -47,8 +52,9 @@ function open({ root, extension, at, speed }: NonNullable<typeof opened>): void 
     silence?.close();
     silence = null;
   }
+  const shown = source instanceof Past ? source.shown : null;
   const mine: Live | Past = at
-    ? new Past(root, at, speed, rows, changed, report, silence, extension, see)
+    ? new Past(root, at, speed, rows, changed, report, silence, extension, see, shown)
     : new Live(root, extension, rows, changed, report, see);
   source = mine;
 }

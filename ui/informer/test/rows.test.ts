@@ -1,0 +1,66 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { connect, type Row } from '../src/index.js';
+import { path, scripted, server } from './harness.js';
+import { eventually } from './observer.js';
+import { refuse } from './server.js';
+
+const things = () => connect(server.url).informer('test/v1/things', { fields: ['text'], rows: true });
+const page = (rows: Row[], more = {}) => JSON.stringify({ kind: 'RowList', metadata: { resourceVersion: '7', ...more }, columns: [], rows });
+
+test('rows are listed in pages and watched', async (t) => {
+  server.lists.push((url, response) => response.end(page([['ns', 'a', 'u1', '5', 'x']], { continue: url.searchParams.get('as')! })));
+  server.lists.push((url, response) => {
+    assert.equal(url.searchParams.get('continue'), 'rows');
+    assert.equal(url.searchParams.get('fields'), 'text');
+    response.end(page([[null, 'b', 'u2', '6', null]]));
+  });
+  scripted((stream) => {
+    assert.equal(stream.query.get('as'), 'rows');
+    stream.send('MODIFIED', ['ns', 'a', 'u1', '8', 'y']);
+    stream.send('BOOKMARK', { metadata: { resourceVersion: '9' } });
+    stream.send('DELETED', [null, 'b', 'u2', '10', null]);
+  });
+  const informer = things();
+  t.after(() => informer.stop());
+  const seen: unknown[] = [];
+  informer.on('add', ({ key, object }) => seen.push(['add', key, object[4]]));
+  informer.on('update', ({ key, object, old }) => seen.push(['update', key, old[4], object[4]]));
+  informer.on('delete', ({ key }) => seen.push(['delete', key]));
+  await eventually('the events', () => seen.length < 4);
+  assert.deepEqual(seen, [['add', 'ns/a', 'x'], ['add', 'b', null], ['update', 'ns/a', 'x', 'y'], ['delete', 'b']]);
+  assert.deepEqual([...informer.store], [['ns/a', ['ns', 'a', 'u1', '8', 'y']]]);
+});
+
+test('a transform gets the row', async (t) => {
+  server.lists.push((_, response) => response.end(page([['ns', 'a', 'u1', '5', 'x']])));
+  const informer = connect(server.url).informer('test/v1/things', { fields: ['text'], rows: true, transform: (row) => `${row[1]}=${row[4]}` });
+  t.after(() => informer.stop());
+  await informer.ready();
+  assert.deepEqual([...informer.store], [['ns/a', 'a=x']]);
+});
+
+test('a server without rows is reported', async (t) => {
+  server.put(path, 'a');
+  const informer = things();
+  t.after(() => informer.stop());
+  await assert.rejects(informer.ready(), { name: 'StatusError', code: 400, message: /leave out rows/ });
+  assert.equal(informer.store.size, 0);
+  server.lists.push((_, response) => refuse(response, 400, 'fields'));
+  assert.throws(() => connect(server.url).informer('test/v1/things', { rows: true, fields: [] }), TypeError);
+});
+
+test('a watch that sends objects instead of rows is not taken', async (t) => {
+  server.lists.push((_, response) => response.end(page([['ns', 'a', 'u1', '5', 'x']])));
+  const informer = things();
+  t.after(() => informer.stop());
+  const errors: string[] = [];
+  informer.on('error', ({ error }) => errors.push(error.message));
+  scripted((stream) => stream.send('MODIFIED', { metadata: { name: 'a', namespace: 'ns', uid: 'u1', resourceVersion: '8' } }));
+  await eventually('the error', () => errors.length === 0);
+  assert.match(errors[0]!, /not a watch event: MODIFIED/);
+  assert.equal(informer.store.get('ns/a')![4], 'x');
+});

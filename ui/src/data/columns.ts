@@ -1,0 +1,104 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+/** The columns of Nodes and Pods that the board requests, and the objects that rows of them stand for. */
+
+import type { Row } from '@watchkeeper/informer';
+import type { Node } from './objects';
+import type { Condition, ContainerStatus, Pod } from './state';
+
+/** The columns that each row begins with: namespace, name, UID, resourceVersion. */
+const FIRST = 4;
+
+const condition = (type: string, member: string): string => `status.conditions[?(@.type=="${type}")].${member}`;
+
+const CONTAINER = ['ready', 'restartCount', 'state.running', 'state.waiting.reason', 'state.terminated', 'lastState.terminated'];
+const INIT_CONTAINER = [...CONTAINER, 'name', 'started'];
+
+export const POD_FIELDS = [
+  'metadata.labels', 'metadata.creationTimestamp', 'metadata.deletionTimestamp',
+  'metadata.ownerReferences[*].kind', 'metadata.ownerReferences[*].name', 'metadata.ownerReferences[*].controller',
+  'spec.nodeName', 'spec.containers[*].resources.requests', 'spec.initContainers[*].name', 'spec.initContainers[*].restartPolicy',
+  'status.phase', 'status.reason',
+  condition('PodScheduled', 'reason'), condition('Initialized', 'status'), condition('Ready', 'status'), condition('Ready', 'lastTransitionTime'),
+  ...CONTAINER.map((member) => `status.containerStatuses[*].${member}`), ...INIT_CONTAINER.map((member) => `status.initContainerStatuses[*].${member}`),
+];
+
+export const NODE_FIELDS = [
+  'metadata.labels', 'metadata.creationTimestamp', 'spec.unschedulable', 'status.allocatable', 'status.nodeInfo.kubeletVersion',
+  'status.conditions[*].type', 'status.conditions[*].status', 'status.conditions[*].lastTransitionTime',
+];
+
+type Value = string | null | undefined;
+/** The values of a path with [*]. */
+type Values = unknown[] | null | undefined;
+
+const given = <T>(value: T | null | undefined): T | undefined => value ?? undefined;
+
+/** The Pod of a row, as far as the board needs it. */
+export function podOf(row: Row): Pod {
+  let at = FIRST;
+  const next = (): any => row[at++];
+  const labels = given<Record<string, string>>(next());
+  const creationTimestamp = given<string>(next());
+  const deletionTimestamp = given<string>(next());
+  const kinds: Values = next();
+  const names: Values = next();
+  const controllers: Values = next();
+  const nodeName = given<string>(next());
+  const requests: Values = next();
+  const initNames: Values = next();
+  const policies: Values = next();
+  const phase = given<string>(next());
+  const reason = given<string>(next());
+  const scheduled: Value = next();
+  const initialized: Value = next();
+  const ready: Value = next();
+  const readySince: Value = next();
+  const conditions: Condition[] = [];
+  if (scheduled) conditions.push({ type: 'PodScheduled', status: '', reason: scheduled });
+  if (initialized) conditions.push({ type: 'Initialized', status: initialized });
+  if (ready) conditions.push({ type: 'Ready', status: ready, lastTransitionTime: given(readySince) });
+  return {
+    metadata: {
+      name: row[1], namespace: given(row[0]), labels, creationTimestamp, deletionTimestamp,
+      ownerReferences: kinds?.map((kind, i) => ({ kind: String(kind), name: String(names?.[i]), controller: controllers?.[i] === true })),
+    },
+    spec: {
+      nodeName,
+      containers: requests?.map((one) => ({ resources: { requests: given(one as Record<string, string> | null) } })),
+      initContainers: initNames?.map((name, i) => ({ name: String(name), restartPolicy: given(policies?.[i] as Value) })),
+    },
+    status: { phase, reason, conditions, containerStatuses: statusesOf(row, at), initContainerStatuses: statusesOf(row, at + CONTAINER.length, true) },
+  };
+}
+
+/** The statuses whose columns begin at an index. */
+function statusesOf(row: Row, at: number, init = false): ContainerStatus[] | undefined {
+  const [ready, restarts, running, waiting, terminated, last, names, started] = row.slice(at, at + INIT_CONTAINER.length) as Values[];
+  return ready?.map((isReady, i) => ({
+    name: init ? given(names?.[i] as Value) : undefined,
+    started: init && started?.[i] === true,
+    ready: isReady === true,
+    restartCount: Number(restarts?.[i] ?? 0),
+    state: {
+      running: given(running?.[i] as object | null),
+      waiting: waiting?.[i] ? { reason: waiting[i] as string } : undefined,
+      terminated: given(terminated?.[i] as object | null),
+    },
+    lastState: last?.[i] ? { terminated: last[i] as object } : undefined,
+  }));
+}
+
+/** The Node of a row, as far as the board needs it. */
+export function nodeOf(row: Row): Node {
+  const [labels, creationTimestamp, unschedulable, allocatable, kubeletVersion, types, states, since] = row.slice(FIRST) as any[];
+  return {
+    metadata: { name: row[1], labels: given(labels), creationTimestamp: given(creationTimestamp) },
+    spec: { unschedulable: given(unschedulable) },
+    status: {
+      allocatable: given(allocatable), nodeInfo: { kubeletVersion: given(kubeletVersion) },
+      conditions: (types as Values)?.map((type, i) => ({ type: String(type), status: String(states?.[i]), lastTransitionTime: given(since?.[i] as Value) })),
+    },
+  };
+}
