@@ -44,9 +44,12 @@ type rowIndexed struct {
 	node  *rowNode
 }
 
+// A rowWhere selects elements by the values of one member.
 type rowWhere struct {
-	name, value string
-	node        *rowNode
+	name   string
+	values []string
+	nodes  []*rowNode // by value
+	bit    int        // of the first value among those of the array, in a set of those that were met
 }
 
 // ParseRows parses paths, as [ParsePaths] does, of a projection that is a row: a JSON
@@ -120,10 +123,16 @@ func (n *rowNode) child(s step) *rowNode {
 		}
 		n.indexed = append(n.indexed, rowIndexed{s.index, next})
 	case stepWhere:
-		if i := slices.IndexFunc(n.where, func(x rowWhere) bool { return x.name == s.name && x.value == s.value }); i >= 0 {
-			return n.where[i].node
+		i := slices.IndexFunc(n.where, func(x rowWhere) bool { return x.name == s.name })
+		if i < 0 {
+			i = len(n.where)
+			n.where = append(n.where, rowWhere{name: s.name})
 		}
-		n.where = append(n.where, rowWhere{s.name, s.value, next})
+		x := &n.where[i]
+		if k := slices.Index(x.values, s.value); k >= 0 {
+			return x.nodes[k]
+		}
+		x.values, x.nodes = append(x.values, s.value), append(x.nodes, next)
 	}
 	return next
 }
@@ -144,8 +153,13 @@ func (n *rowNode) number(slot int) int {
 	for _, x := range n.indexed {
 		slot = x.node.number(slot)
 	}
-	for _, x := range n.where {
-		slot = x.node.number(slot)
+	bit := 0
+	for i := range n.where {
+		n.where[i].bit = bit
+		for _, node := range n.where[i].nodes {
+			slot = node.number(slot)
+			bit++
+		}
 	}
 	n.hi = slot
 	return slot
@@ -255,9 +269,10 @@ func (w *rowWriter) array(n *rowNode, i int) (end int) {
 			}
 		}
 		for k := range n.where {
-			if x := &n.where[k]; met&(1<<k) == 0 && s[i] == '{' && memberIs(s, i, x.name, x.value) {
-				met |= 1 << k
-				end = w.value(x.node, i)
+			x := &n.where[k]
+			if of := x.find(s, i); of >= 0 && met&(1<<(x.bit+of)) == 0 {
+				met |= 1 << (x.bit + of)
+				end = w.value(x.nodes[of], i)
 			}
 		}
 		if end == 0 {
@@ -287,19 +302,24 @@ func (n *rowNode) find(quoted string) *rowNode {
 	return nil
 }
 
-// memberIs reports whether the object at i has a member with a text.
-func memberIs(s string, i int, name, value string) bool {
-	is := false
+// find returns which of the values the member of the object at i has, -1 for none.
+func (x *rowWhere) find(s string, i int) int {
+	if s[i] != '{' {
+		return -1
+	}
 	for i = afterSpace(s, i+1); s[i] != '}'; {
 		from, to := i, afterString(s, i)
 		i = afterSpace(s, afterSpace(s, to)+1)
-		end := afterValue(s, i)
-		if textIs(s[from:to], name) { // of members of one name the last counts
-			is = s[i] == '"' && textIs(s[i:end], value)
+		if textIs(s[from:to], x.name) {
+			if s[i] != '"' {
+				return -1
+			}
+			text := s[i:afterString(s, i)]
+			return slices.IndexFunc(x.values, func(value string) bool { return textIs(text, value) })
 		}
-		i = afterComma(s, end)
+		i = afterComma(s, afterValue(s, i))
 	}
-	return is
+	return -1
 }
 
 // textIs reports whether a string in quotes has a value.

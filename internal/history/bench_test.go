@@ -213,6 +213,23 @@ func BenchmarkList(b *testing.B) {
 	})
 }
 
+// BenchmarkDifference reads the objects that changed in the second quarter of the history,
+// as of its middle.
+func BenchmarkDifference(b *testing.B) {
+	measure(b, "object", func() (n int) {
+		f := recorded()
+		to := (f.begin + f.head) / 2
+		keys, err := f.st.Changed(b.Context(), f.begin+(f.head-f.begin)/4, to, "", 1<<30)
+		if err != nil {
+			b.Fatal(err)
+		}
+		if err := f.st.Texts(b.Context(), to, keys, func(int, kube.Key, string) {}); err != nil {
+			b.Fatal(err)
+		}
+		return len(keys)
+	})
+}
+
 // BenchmarkFloor is what a list cannot do without: its blocks are read and decompressed,
 // one seek for each object, and its texts are copied.
 func BenchmarkFloor(b *testing.B) {

@@ -62,16 +62,12 @@ export class Live {
   #refusedAt = 0;
   #timer: ReturnType<typeof setTimeout> | undefined;
   readonly #stop = new AbortController();
-  readonly #share: (text: string) => string;
   #reportedScope = '';
 
   constructor(
     readonly root: string, readonly extension: string, readonly rows: Rows,
     readonly changed: () => void, readonly status: (status: Status) => void, readonly scope: (scope: Scope) => void,
   ) {
-    const shared = new Map<string, string>();
-    // Pods of one owner share one string of labels.
-    this.#share = (text) => shared.get(text) ?? (shared.size > 50_000 && shared.clear(), shared.set(text, text), text);
     rows.restate();
     this.#nodes = this.#openNodes(false);
     this.#openPods('', false);
@@ -121,12 +117,7 @@ export class Live {
 
   #openPods(namespace: string, plain: boolean): void {
     const { rows } = this;
-    const source = this.#open('v1/pods', namespace, plain, POD_FIELDS, (of: Pod | Row): Entry => {
-      const row = podRow(Array.isArray(of) ? podOf(of) : of);
-      row.labels = this.#share(row.labels);
-      row.owner = this.#share(row.owner);
-      return { row };
-    });
+    const source = this.#open('v1/pods', namespace, plain, POD_FIELDS, (of: Pod | Row): Entry => ({ row: podRow(Array.isArray(of) ? podOf(of) : of) }));
     this.#pods.set(namespace, source);
     const set = (object: unknown, key: string): void => {
       const entry = object as Entry;

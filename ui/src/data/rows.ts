@@ -37,6 +37,9 @@ export class Rows {
 
   readonly #strings = new Map<string, number>();
   #newStrings: string[] = [];
+  /** The last string of each field, and its id. */
+  readonly #lastText: (string | null)[] = Array(STRIDE).fill(null);
+  readonly #lastId: number[] = Array(STRIDE).fill(0);
   #dirty = new Set<number>();
   #names = new Map<number, string>();
   #gone: number[] = [];
@@ -72,6 +75,7 @@ export class Rows {
     this.#free.length = this.#length = 0;
     this.#strings.clear();
     this.#newStrings = [];
+    this.#lastText.fill(null);
     this.#dirty.clear();
     this.#names.clear();
     this.#gone = [];
@@ -149,21 +153,22 @@ export class Rows {
       data[at + field] = value;
       changed = true;
     };
+    const text = (field: number, value: string): void => put(field, this.#intern(value, field));
     put(FIELD.row, row);
     put(FIELD.state, pod.state);
-    put(FIELD.node, this.intern(pod.node));
-    put(FIELD.namespace, this.intern(pod.namespace));
-    put(FIELD.owner, this.intern(pod.owner));
-    put(FIELD.text, this.intern(pod.text));
+    text(FIELD.node, pod.node);
+    text(FIELD.namespace, pod.namespace);
+    text(FIELD.owner, pod.owner);
+    text(FIELD.text, pod.text);
     put(FIELD.containers, packContainers(pod.containers, pod.ready, pod.restarts));
     put(FIELD.created, pod.created);
     put(FIELD.since, pod.since);
     put(FIELD.cpu, pod.cpu);
     put(FIELD.memory, pod.memory);
-    put(FIELD.labels, this.intern(pod.labels));
+    text(FIELD.labels, pod.labels);
     put(FIELD.cells, pod.cells);
     put(FIELD.failingUntil, pod.failingUntil);
-    put(FIELD.crash, this.intern(pod.crash));
+    text(FIELD.crash, pod.crash);
     if (changed) this.#dirty.add(row);
   }
 
@@ -176,15 +181,17 @@ export class Rows {
     else this.#gone.push(row);
   }
 
-  /** The id of a string. */
-  intern(text: string): number {
+  /** The id of a string. Neighbors in a list often have the same one in a field. */
+  #intern(text: string, field = 0): number {
+    if (this.#lastText[field] === text) return this.#lastId[field];
     let id = this.#strings.get(text);
     if (id === undefined) {
       id = this.#strings.size;
       this.#strings.set(text, id);
       this.#newStrings.push(text);
     }
-    return id;
+    this.#lastText[field] = text;
+    return (this.#lastId[field] = id);
   }
 
   /** Packs what changed since the last batch, which the page has applied. */
@@ -198,7 +205,7 @@ export class Rows {
       at += STRIDE;
     }
     const nodes = [...this.#nodes.values()];
-    const nodeIds = Int32Array.from(nodes, (node) => this.intern(node.name));
+    const nodeIds = Int32Array.from(nodes, (node) => this.#intern(node.name));
     const batch: Batch = {
       kind: 'batch',
       reset: this.#reset,

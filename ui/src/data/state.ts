@@ -92,8 +92,22 @@ const conditionTrue = (conditions: Condition[] | undefined, type: string): boole
 const ended = (t: { reason?: string; signal?: number; exitCode?: number }): string =>
   t.reason || (t.signal ? `Signal:${t.signal}` : `ExitCode:${t.exitCode ?? 0}`);
 
+const DIGITS = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/;
+/** The day that was parsed last: objects of a list have many times of one day. */
+let lastDay = '';
+let lastMidnight = 0;
+
 /** Seconds since 1970 of an RFC 3339 time; 0 for none. */
-export const seconds = (time: string | undefined): number => (time ? Math.floor(Date.parse(time) / 1000) || 0 : 0);
+export function seconds(time: string | undefined): number {
+  if (!time) return 0;
+  if (!DIGITS.test(time)) return Math.floor(Date.parse(time) / 1000) || 0;
+  if (!time.startsWith(lastDay) || !lastDay) {
+    lastDay = time.slice(0, 11);
+    lastMidnight = Date.parse(`${time.slice(0, 10)}T00:00:00Z`) / 1000;
+  }
+  const two = (at: number): number => time.charCodeAt(at) * 10 + time.charCodeAt(at + 1) - 528;
+  return lastMidnight + two(11) * 3600 + two(14) * 60 + two(17) || 0;
+}
 
 /** Derives the state of a Pod from its status, as kubectl does. */
 export function describe(pod: Pod): Described {
