@@ -4,6 +4,7 @@
 package gateway
 
 import (
+	"encoding/csv"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -164,6 +165,38 @@ func TestRows(t *testing.T) {
 	}
 }
 
+// TestCSV: texts of the cluster are never formulas.
+func TestCSV(t *testing.T) {
+	b := newBench(t, podList(10,
+		pod("d", "a", 4, "x", `=HYPERLINK("http://evil","a")`, "y", "1,2"), pod("d", "b", 5, "x", "+1", "y", `say "hi"`), pod("d", "c", 6, "x", "-1"),
+		pod("d", "d", 7, "x", "@SUM(A1)"), pod("d", "e", 8, "x", "\tx", "y", "two\nlines"), pod("e", "f", 9, "x", "＝1", "y", "plain")))
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, b.server.URL+"/api/v1/pods?resourceVersion=0&as=csv&fields=metadata.labels.x,metadata.labels.y,metadata.labels", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Accept", "text/html,*/*;q=0.8") // a browser's
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	records, err := csv.NewReader(resp.Body).ReadAll()
+	if typ := resp.Header.Get("Content-Type"); err != nil || resp.StatusCode != 200 || typ != "text/csv; charset=utf-8; header=present" {
+		t.Fatalf("%s %s %v", resp.Status, typ, err)
+	}
+	if diff := cmp.Diff([][]string{
+		{"namespace", "name", "metadata.labels.x", "metadata.labels.y", "metadata.labels"},
+		{"d", "a", `'=HYPERLINK("http://evil","a")`, "1,2", `{"x":"=HYPERLINK(\"http://evil\",\"a\")","y":"1,2"}`},
+		{"d", "b", "'+1", `say "hi"`, `{"x":"+1","y":"say \"hi\""}`},
+		{"d", "c", "'-1", "", `{"x":"-1"}`},
+		{"d", "d", "'@SUM(A1)", "", `{"x":"@SUM(A1)"}`},
+		{"d", "e", "'\tx", "two\nlines", `{"x":"\tx","y":"two\nlines"}`},
+		{"e", "f", "'＝1", "plain", `{"x":"＝1","y":"plain"}`},
+	}, records); diff != "" {
+		t.Error(diff)
+	}
+}
+
 // TestProjectionsRefused: a projection is never passed through; a Status says why it is
 // not served.
 func TestProjectionsRefused(t *testing.T) {
@@ -179,7 +212,10 @@ func TestProjectionsRefused(t *testing.T) {
 		{"pods?resourceVersion=0&fields=a%5B0%5D", "", "", 400, "only rows can show"},
 		{"pods?resourceVersion=0&fields=a%5B&as=rows", "", "", 400, "an index or a quoted name"},
 		{"pods?resourceVersion=0&as=rows", "", "", 400, "as=rows needs fields"},
-		{"pods?resourceVersion=0&fields=a&as=columns", "", "", 400, "it has to be rows"},
+		{"pods?resourceVersion=0&fields=a&as=columns", "", "", 400, "it has to be rows or csv"},
+		{"pods?resourceVersion=0&as=csv", "", "", 400, "as=csv needs fields"},
+		{"pods?watch=1&resourceVersion=0&as=csv&fields=a", "", "", 400, "only a list has CSV"},
+		{"pods?resourceVersion=0&fields=a&as=csv", "Accept", "application/json", 406, "accept text/csv"},
 		{"pods?resourceVersion=0&fields=a&as=rows&as=rows", "", "", 400, "given 2 times"},
 		{"namespaces/d/pods/a?as=rows&fields=a", "", "", 400, "lists and watches"},
 		{"namespaces/d/pods/a?resourceVersion=0&fields=a", "", "", 400, "lists and watches"},

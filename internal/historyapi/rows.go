@@ -33,7 +33,7 @@ func (c *call) diffRows(t request.Target, streams []*history.Stream) (any, error
 	if t.Name != "" {
 		return nil, refuseBad("as: only a list has rows")
 	}
-	paths, err := request.ParseProjection(c.query)
+	paths, err := request.ParseProjection(c.query, "rows")
 	if err == nil && paths.Columns() == nil {
 		err = errors.New("fields: add as=rows, the form of a difference with fields")
 	}

@@ -4,7 +4,6 @@
 package request
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"net/http"
@@ -28,6 +27,7 @@ const (
 	// asParameter is the form of a projection: objects without it.
 	asParameter = "as"
 	asRows      = "rows"
+	asCSV       = "csv"
 	// speedParameter asks for a replay: a WATCH of the past at this multiple of
 	// real time, which continues live when it has caught up.
 	speedParameter = "speed"
@@ -38,12 +38,21 @@ const (
 
 // isProjection reports whether a request for a resource is for a projection.
 func isProjection(r *http.Request) bool {
-	if r.Method != http.MethodGet || !asks(r, fieldsParameter) && !(mentions(r, asParameter) && r.URL.Query().Get(asParameter) == asRows) {
+	if r.Method != http.MethodGet || !asks(r, fieldsParameter) && !asksForm(r) {
 		return false
 	}
 	_, ok := ParsePath(r.URL.Path)
 	return ok
 }
+
+// asksForm reports whether a request has the parameter as with a value of the gateway's. The
+// API server ignores it, whatever its value is.
+func asksForm(r *http.Request) bool {
+	return mentions(r, asParameter) && slices.Contains(projectionForms, r.URL.Query().Get(asParameter))
+}
+
+// projectionForms are the values of the parameter as.
+var projectionForms = []string{asRows, asCSV}
 
 // Parameters reads the query of a request for an API of the gateway: each parameter once,
 // but for those that may be repeated, and no others. The error is a *status.Error.
@@ -77,14 +86,19 @@ func IsExtension(r *http.Request) bool {
 	return ok
 }
 
-// parseFields reads the parameter fields. It returns nil without the parameter. rd is
-// nil if the rest of the request was not understood.
-func parseFields(r *http.Request, rd *Read) (*scan.Paths, error) {
+// parseFields reads the parameters fields and as into rd, which is nil if the rest of the
+// request was not understood.
+func parseFields(r *http.Request, rd *Read) error {
 	if !isProjection(r) {
-		return nil, nil
+		return nil
 	}
-	paths, err := ParseProjection(r.URL.Query())
+	query := r.URL.Query()
+	paths, err := ParseProjection(query, projectionForms...)
+	csv := query.Get(asParameter) == asCSV
 	refusal := jsonOnly(r.Header.Get("Accept"))
+	if csv {
+		refusal = acceptsCSV(r.Header.Get("Accept"))
+	}
 	switch {
 	case err != nil:
 		refusal = status.BadRequest(err.Error())
@@ -94,24 +108,28 @@ func parseFields(r *http.Request, rd *Read) (*scan.Paths, error) {
 		refusal = status.BadRequest("fields: the rest of the request cannot be answered from the cache: check its path and parameters")
 	case rd.Verb == Get:
 		refusal = status.BadRequest("fields: only lists and watches have projections: use fieldSelector=metadata.name=" + rd.Name)
+	case csv && rd.Verb == Watch:
+		refusal = status.BadRequest("as: only a list has CSV: ask for as=rows")
 	}
 	if refusal != nil {
-		return nil, &status.Error{Status: refusal}
+		return &status.Error{Status: refusal}
 	}
-	return paths, nil
+	rd.Fields, rd.CSV = paths, csv
+	return nil
 }
 
-// ParseProjection reads the parameters fields and as.
-func ParseProjection(query url.Values) (*scan.Paths, error) {
-	parse := scan.ParsePaths
-	switch as := query.Get(asParameter); {
+// ParseProjection reads the parameters fields and as, which may have some of the forms of
+// a projection.
+func ParseProjection(query url.Values, forms ...string) (*scan.Paths, error) {
+	parse, as := scan.ParsePaths, query.Get(asParameter)
+	switch {
 	case len(query[asParameter]) > 1:
 		return nil, fmt.Errorf("as is given %d times", len(query[asParameter]))
-	case query.Has(asParameter) && as != asRows:
-		return nil, fmt.Errorf("as is %q: it has to be %s", as, asRows)
+	case query.Has(asParameter) && !slices.Contains(forms, as):
+		return nil, fmt.Errorf("as is %q: it has to be %s", as, strings.Join(forms, " or "))
 	case !query.Has(fieldsParameter):
-		return nil, errors.New("as=rows needs fields, such as fields=spec.nodeName: they are the columns")
-	case as == asRows:
+		return nil, fmt.Errorf("as=%s needs fields, such as fields=spec.nodeName: they are the columns", as)
+	case as != "":
 		parse = scan.ParseRows
 	}
 	paths, err := parse(strings.Join(query[fieldsParameter], ","))
@@ -144,6 +162,19 @@ func jsonOnly(accept string) *metav1.Status {
 		return status.BadRequest("fields: a Table has columns instead: ask for one of the two")
 	}
 	return status.New(http.StatusNotAcceptable, metav1.StatusReasonNotAcceptable, "fields: projections are JSON only: accept application/json")
+}
+
+// acceptsCSV returns nil if the Accept header allows CSV.
+func acceptsCSV(accept string) *metav1.Status {
+	for _, clause := range goautoneg.ParseAccept(accept) {
+		if clause.Type == "*" || clause.Type == "text" && (clause.SubType == "csv" || clause.SubType == "*") {
+			return nil
+		}
+	}
+	if accept == "" {
+		return nil
+	}
+	return status.New(http.StatusNotAcceptable, metav1.StatusReasonNotAcceptable, "as=csv: the answer is CSV: accept text/csv")
 }
 
 // parseSpeed reads the parameter speed of a WATCH. It returns 0 without the parameter.

@@ -22,7 +22,7 @@ type Form struct {
 // only the API server can answer, or if it would refuse the request.
 func (rd *Read) Negotiate(r *http.Request, typed bool, cbor func() bool) (f Form, ok bool) {
 	if rd.Fields != nil {
-		f.Form = wire.Form{Fields: rd.Fields, Pretty: rd.Verb != Watch && status.WantsPretty(r)}
+		f.Form = wire.Form{Fields: rd.Fields, CSV: rd.CSV, Pretty: rd.Verb != Watch && !rd.CSV && status.WantsPretty(r)}
 		f.PlainStatus = true
 		return f, true
 	}

@@ -32,6 +32,8 @@ type Read struct {
 	WebSocket bool
 	// Fields are the fields of a projection; nil for whole objects.
 	Fields *scan.Paths
+	// CSV is set for a projection as CSV. The columns are those of Fields.
+	CSV bool
 	// Speed is the speed of a replay as a multiple of real time; 0 for no replay.
 	Speed float64
 	// Times is set for a WATCH that sends the time of each event in a bookmark after it.
@@ -46,14 +48,13 @@ func Parse(r *http.Request) (*Read, error) {
 	if !ok {
 		rd = nil
 	}
-	paths, err := parseFields(r, rd)
+	err := parseFields(r, rd)
 	switch {
 	case err != nil:
 		return nil, err
 	case !ok:
 		return nil, ErrPassThrough
 	}
-	rd.Fields = paths
 	if rd.Verb != Watch {
 		return rd, nil
 	}

@@ -67,6 +67,8 @@ type Form struct {
 	Pretty bool
 	// Fields is a projection of whole objects in JSON; nil shows all fields.
 	Fields *scan.Paths
+	// CSV writes a list as CSV. The columns are those of Fields.
+	CSV bool
 }
 
 // equal reports whether two forms are equal, with equal fields.
@@ -78,6 +80,9 @@ func (f Form) equal(other Form) bool {
 
 // ContentType returns the Content-Type of an answer.
 func (f Form) ContentType(watch bool) string {
+	if f.CSV {
+		return "text/csv; charset=utf-8; header=present" // RFC 4180
+	}
 	m := mediaTypes[f.Media]
 	if watch {
 		return m.watch

@@ -144,6 +144,8 @@ func (b *Body) finish(f Form) (*Body, error) {
 // List returns the body of a LIST.
 func (e *Encoder) List(f Form, h ListHead, items []*scan.Object) (*Body, error) {
 	switch {
+	case f.CSV:
+		return listCSV(f.Fields, items)
 	case f.Media == Protobuf:
 		return e.listProtobuf(f, h, items)
 	case f.Media == CBOR:
