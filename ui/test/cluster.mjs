@@ -88,8 +88,11 @@ export async function startAll() {
     const clusterDir = join(work, 'cluster');
     const www = join(work, 'www');
     cpSync(join(root, 'ui/test/www'), www, { recursive: true });
+    cpSync(join(root, 'ui/informer/example'), join(www, 'example'), { recursive: true });
     const { build } = await import('esbuild'); // only run.mjs needs it, and the tests import this file
-    await build({ entryPoints: [join(root, 'ui/informer/src/index.ts')], outfile: join(www, 'informer.mjs'), bundle: true, format: 'esm', target: 'es2022' });
+    for (const name of ['informer.mjs', 'dist/index.js']) {
+      await build({ entryPoints: [join(root, 'ui/informer/src/index.ts')], outfile: join(www, name), bundle: true, format: 'esm', target: 'es2022' });
+    }
     running.push(await start(localcluster, ['up', '--dir', clusterDir, '--nodes', '3'], /^ready /));
     const first = await startGateway(['--www', www, '--data-dir', join(clusterDir, 'history')], clusterDir);
     running.push(first);

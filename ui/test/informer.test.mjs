@@ -126,3 +126,15 @@ test('going offline and coming back', async () => {
   });
   await context.close();
 });
+
+test('the example page of the package follows Deployments', async () => {
+  await kubectl('create', 'deployment', 'example', '--image=nginx:1.27', '--replicas=2', '-n', ns);
+  for (const url of [gateway, proxy]) {
+    const page = await open(browser, `${url}/static/example/index.html`);
+    await page.getByRole('row', { name: `${ns} example 2/2 nginx:1.27` }).waitFor({ timeout: 60_000 });
+    await kubectl('set', 'image', 'deployment/example', '*=nginx:1.28', '-n', ns);
+    await page.getByRole('row', { name: `${ns} example 2/2 nginx:1.28` }).waitFor({ timeout: 60_000 });
+    assert.equal(await page.getByRole('status').textContent(), 'live ');
+    await kubectl('set', 'image', 'deployment/example', '*=nginx:1.27', '-n', ns);
+  }
+});

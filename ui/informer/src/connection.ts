@@ -3,7 +3,7 @@
 
 import { Channel, Unsupported, type Watch } from './channel.js';
 import { Pauses } from './clock.js';
-import { Informer, type InformerOptions } from './informer.js';
+import { Informer, type InformerOptions, type RowOptions } from './informer.js';
 import type { Kinds, KubernetesObject } from './kinds.js';
 import type { Row } from './reflector.js';
 
@@ -82,10 +82,10 @@ export class Connection {
    * `apps/v1/deployments`: version and plural, after the group. It starts after
    * the caller's synchronous code, so handlers set there miss nothing.
    */
-  informer<T = Row>(resource: string, options: InformerOptions<Row, T> & { fields: string[]; rows: true }): Informer<T>;
+  informer<T = Row>(resource: string, options: RowOptions<T>): Informer<T>;
   informer<K extends keyof Kinds, T = Kinds[K]>(resource: K, options?: InformerOptions<Kinds[K], T>): Informer<T>;
   informer<O extends KubernetesObject, T = O>(resource: string, options?: InformerOptions<O, T>): Informer<T>;
-  informer<T>(resource: string, options: InformerOptions<any, T> = {}): Informer<T> {
+  informer<T>(resource: string, options: InformerOptions<any, T> & { rows?: boolean } = {}): Informer<T> {
     const [plural, version, group, ...more] = resource.split('/').reverse();
     if (!plural || !version || more.length) throw new TypeError(`${resource} is not a resource: write it like v1/pods or apps/v1/deployments`);
     const { namespace, labelSelector, fieldSelector, fields, rows, pageSize = 500 } = options;

@@ -4,7 +4,7 @@
 export { connect, Connection } from './connection.js';
 export type { ConnectOptions } from './connection.js';
 export { Informer } from './informer.js';
-export type { BatchOptions, InformerOptions } from './informer.js';
+export type { BatchOptions, InformerOptions, RowOptions } from './informer.js';
 export { StatusError } from './http.js';
 export type { Status } from './http.js';
 export type { Row } from './reflector.js';

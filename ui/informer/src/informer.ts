@@ -3,7 +3,7 @@
 
 import { Backlog, coalesce } from './backlog.js';
 import type { EventOf, InformerEvent, State } from './events.js';
-import { keyOf, Reflector, Restored, type Collection, type Shared, type Sink, type Wire } from './reflector.js';
+import { keyOf, Reflector, Restored, type Collection, type Row, type Shared, type Sink, type Wire } from './reflector.js';
 import { older } from './rv.js';
 
 export interface InformerOptions<O = unknown, T = O> {
@@ -17,11 +17,6 @@ export interface InformerOptions<O = unknown, T = O> {
    * Watchkeeper supports this; API servers send whole objects.
    */
   fields?: string[];
-  /**
-   * The objects are rows: arrays with the values of `fields`, without the names of members.
-   * Only Watchkeeper has rows.
-   */
-  rows?: boolean;
   /** Keep metadata.managedFields, which is left out by default. */
   managedFields?: boolean;
   /** How many objects to request per page of a list. The default is 500. */
@@ -31,6 +26,9 @@ export interface InformerOptions<O = unknown, T = O> {
   /** Stops the informer when it aborts. */
   signal?: AbortSignal;
 }
+
+/** The objects are rows: arrays with the values of `fields`, without the names of members. Only Watchkeeper has rows. */
+export type RowOptions<T = Row> = InformerOptions<Row, T> & { fields: string[]; rows: true };
 
 export interface BatchOptions {
   /**
@@ -109,7 +107,8 @@ export class Informer<T> implements AsyncIterable<InformerEvent<T>> {
     const flush = () => {
       if (due || backlog.empty) return;
       due = true;
-      if (options.schedule) options.schedule(deliver);
+      const { schedule } = options; // not a method: requestAnimationFrame is one of the window
+      if (schedule) schedule(deliver);
       else deliver();
     };
     const subscriber = { push: (event: InformerEvent<T>) => backlog.push(event), flush };
