@@ -3,9 +3,9 @@
 
 import { Channel, Unsupported, type Watch } from './channel.js';
 import { Pauses } from './clock.js';
-import { Informer, type InformerOptions, type RowOptions } from './informer.js';
+import { Informer, type InformerOptions, type RowOptions, type TableOptions } from './informer.js';
 import type { Kinds, KubernetesObject } from './kinds.js';
-import type { Row } from './reflector.js';
+import type { Row, TableRow } from './reflector.js';
 
 export interface ConnectOptions {
   /** Headers of each request, such as Authorization; a function is called for each one. */
@@ -37,6 +37,8 @@ export function connect(base = '', options: ConnectOptions = {}): Connection {
   return new Connection(base, options);
 }
 
+const TABLE = 'application/json;as=Table;g=meta.k8s.io;v=v1';
+
 /** Creates informers, and carries their watches on one response if the server supports it. */
 export class Connection {
   private readonly base: string;
@@ -47,9 +49,10 @@ export class Connection {
   private readonly source;
   private readonly silence: number;
   private sharedChannel?: Channel;
+  private tables?: Connection;
 
   /** @internal */
-  constructor(base: string, options: ConnectOptions) {
+  constructor(base: string, private readonly options: ConnectOptions, accept = 'application/json') {
     this.base = base.replace(/\/+$/, '');
     this.silence = options.silence ?? 150_000;
     const { headers = {} } = options;
@@ -57,6 +60,7 @@ export class Connection {
       // Browsers throw if fetch is called as a method of another object.
       fetch: options.fetch ?? ((...request: Parameters<typeof fetch>) => fetch(...request)),
       headers: typeof headers === 'function' ? headers : () => headers,
+      accept,
     };
     const url = options.multiwatch ?? this.base + '/watchkeeper/v1/multiwatch';
     if (url !== false) {
@@ -83,9 +87,16 @@ export class Connection {
    * the caller's synchronous code, so handlers set there miss nothing.
    */
   informer<T = Row>(resource: string, options: RowOptions<T>): Informer<T>;
+  informer<T = TableRow>(resource: string, options: TableOptions<T>): Informer<T>;
   informer<K extends keyof Kinds, T = Kinds[K]>(resource: K, options?: InformerOptions<Kinds[K], T>): Informer<T>;
   informer<O extends KubernetesObject, T = O>(resource: string, options?: InformerOptions<O, T>): Informer<T>;
-  informer<T>(resource: string, options: InformerOptions<any, T> & { rows?: boolean } = {}): Informer<T> {
+  informer<T>(resource: string, options: InformerOptions<any, T> & { rows?: boolean; table?: boolean } = {}): Informer<T> {
+    if (options.table) {
+      // All watches of a response have one form.
+      const { table: _, ...rest } = options;
+      this.tables ??= new Connection(this.base, { ...this.options, signal: this.closing.signal }, TABLE);
+      return this.tables.informer(resource, rest) as Informer<T>;
+    }
     const [plural, version, group, ...more] = resource.split('/').reverse();
     if (!plural || !version || more.length) throw new TypeError(`${resource} is not a resource: write it like v1/pods or apps/v1/deployments`);
     const { namespace, labelSelector, fieldSelector, fields, rows, pageSize = 500 } = options;
@@ -126,6 +137,7 @@ export class Connection {
     this.retries.wake();
     this.refusals.wake();
     for (const channel of this.channels) channel.check();
+    this.tables?.wake();
   }
 
   /** Stops all informers. */

@@ -40,12 +40,13 @@ export class StatusError extends Error {
 export interface Source {
   fetch: typeof fetch;
   headers: () => HeadersInit | Promise<HeadersInit>;
+  accept: string;
 }
 
 /** GETs a URL. Throws a StatusError for responses other than 2xx. */
 export async function get(source: Source, url: string, signal: AbortSignal): Promise<Response> {
   const headers = new Headers(await source.headers());
-  headers.set('Accept', 'application/json');
+  headers.set('Accept', source.accept);
   const response = await source.fetch(url, { headers, signal, cache: 'no-store' });
   if (response.ok) return response;
   const text = await response.text();

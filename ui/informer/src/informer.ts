@@ -3,7 +3,7 @@
 
 import { Backlog, coalesce } from './backlog.js';
 import type { EventOf, InformerEvent, State } from './events.js';
-import { keyOf, Reflector, Restored, type Collection, type Row, type Shared, type Sink, type Wire } from './reflector.js';
+import { keyOf, Reflector, Restored, type Collection, type ColumnDefinition, type Row, type Shared, type Sink, type TableRow, type Wire } from './reflector.js';
 import { older } from './rv.js';
 
 export interface InformerOptions<O = unknown, T = O> {
@@ -30,6 +30,9 @@ export interface InformerOptions<O = unknown, T = O> {
 /** The objects are rows: arrays with the values of `fields`, without the names of members. Only Watchkeeper has rows. */
 export type RowOptions<T = Row> = InformerOptions<Row, T> & { fields: string[]; rows: true };
 
+/** The objects are rows of the API server's Tables, as kubectl prints them. */
+export type TableOptions<T = TableRow> = InformerOptions<TableRow, T> & { table: true };
+
 export interface BatchOptions {
   /**
    * Schedules a batch: it is called when there are events, and calls flush
@@ -55,6 +58,8 @@ type Type = InformerEvent<unknown>['type'];
 export class Informer<T> implements AsyncIterable<InformerEvent<T>> {
   /** The current objects by namespace/name, or by name for cluster-scoped resources. */
   readonly store: ReadonlyMap<string, T>;
+  /** The columns of a Table, once the first page was received; they may change. */
+  columns: ColumnDefinition[] = [];
 
   private readonly entries = new Map<string, Entry<T>>();
   private readonly handlers = new Map<Type, Set<(event: any) => void>>();
@@ -185,6 +190,7 @@ export class Informer<T> implements AsyncIterable<InformerEvent<T>> {
       put: (object, how) => this.put(object, how.initial, how.restored),
       has: (object) => this.entries.get(keyOf(object))?.uid === object.metadata.uid,
       remove: (object) => this.remove(keyOf(object), object),
+      columns: (definitions) => (this.columns = definitions),
       synced: (keys, resourceVersion) => {
         for (const key of [...this.entries.keys()]) if (!keys.has(key)) this.remove(key);
         this.rv = resourceVersion;

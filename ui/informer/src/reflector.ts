@@ -5,6 +5,7 @@ import { type WireEvent, type Watch } from './channel.js';
 import { Backoff, Pauses } from './clock.js';
 import type { Phase } from './events.js';
 import { get, StatusError, type Source } from './http.js';
+import type { KubernetesObject } from './kinds.js';
 import { before, older } from './rv.js';
 
 /** The fields that every object has. */
@@ -12,13 +13,32 @@ export interface Wire {
   kind?: string;
   apiVersion?: string;
   metadata: { name: string; namespace?: string | null; uid: string; resourceVersion: string; managedFields?: unknown };
-  /** The row, if the objects are requested as rows. */
-  row?: Row;
+  /** The row, if the objects are requested as rows or in a Table. */
+  row?: Row | TableRow;
 }
 
 /** An object as a row: what identifies it, then the values of the fields in their order; null for none. */
 export type Row = [namespace: string | null, name: string, uid: string, resourceVersion: string, ...values: unknown[]];
 
+/** A row of an API server's Table. */
+export interface TableRow {
+  /** A value for each column: see Informer.columns. */
+  cells: unknown[];
+  /** The metadata of the object. */
+  object: KubernetesObject;
+}
+
+/** A column of a Table. */
+export interface ColumnDefinition {
+  name: string;
+  type: string;
+  format: string;
+  description: string;
+  /** 0: shown always; more: shown by `kubectl get -o wide`. */
+  priority: number;
+}
+
+const ofTable = (row: TableRow): Wire => ({ metadata: row.object.metadata as Wire['metadata'], row });
 const ofRow = (row: Row): Wire => ({ metadata: { namespace: row[0], name: row[1], uid: row[2], resourceVersion: row[3] }, row });
 
 /** Receives the objects and the state of a reflector. */
@@ -33,6 +53,7 @@ export interface Sink {
   has(object: Wire): boolean;
   /** An object was deleted. */
   remove(object: Wire): void;
+  columns(definitions: ColumnDefinition[]): void;
   /** A list is complete: objects with other keys no longer exist. */
   synced(keys: Set<string>, resourceVersion: string): void;
   flush(): void;
@@ -216,11 +237,12 @@ export class Reflector implements Watch {
         how.restored = this.restored = true;
       }
       this.head = resourceVersion;
+      if (page.columnDefinitions) this.sink.columns(page.columnDefinitions);
       if (this.rows && !page.rows) throw new StatusError(400, 'the server has no rows: leave out rows');
       const kind = page.kind?.replace(/List$/, '');
       for (const item of page.rows ?? page.items ?? []) {
         // The items of a list have no kind.
-        const object: Wire = this.rows ? ofRow(item) : item.kind ? item : { kind, apiVersion, ...item };
+        const object: Wire = this.rows ? ofRow(item) : item.cells ? ofTable(item) : item.kind ? item : { kind, apiVersion, ...item };
         keys.add(this.sink.put(object, how));
         last = newer(last, object.metadata);
       }
@@ -289,6 +311,10 @@ export class Reflector implements Watch {
     if (type === 'STALE') this.sink.phase('stale', Date.parse(object.since), new Error(object.message));
     if (type === 'STALE' || type === 'CURRENT') return;
     if (this.rows && Array.isArray(object)) object = ofRow(object as Row);
+    if (object?.kind === 'Table') {
+      if (object.columnDefinitions) this.sink.columns(object.columnDefinitions);
+      object = ofTable(object.rows[0]);
+    }
     const rv = object?.metadata?.resourceVersion;
     if (!rv || (this.rows && !object.row && type !== 'BOOKMARK')) throw new SyntaxError('not a watch event: ' + type);
     const { last } = this;

@@ -64,3 +64,30 @@ test('a watch that sends objects instead of rows is not taken', async (t) => {
   assert.match(errors[0]!, /not a watch event: MODIFIED/);
   assert.equal(informer.store.get('ns/a')![4], 'x');
 });
+
+const tableRow = (name: string, rv: string, cell: string) => ({ cells: [name, cell], object: { kind: 'PartialObjectMetadata', metadata: { name, namespace: 'ns', uid: 'u-' + name, resourceVersion: rv, managedFields: [] } } });
+const columns = (...names: string[]) => names.map((name) => ({ name, type: 'string', format: '', description: '', priority: 0 }));
+const table = (row: ReturnType<typeof tableRow>, more = {}) => ({ kind: 'Table', rows: [row], ...more });
+
+test('a Table is listed and watched, with its columns', async (t) => {
+  server.lists.push((_, response) => response.end(JSON.stringify(table(tableRow('a', '5', 'x'), { metadata: { resourceVersion: '7' }, columnDefinitions: columns('Name', 'Text') }))));
+  scripted((stream) => {
+    stream.send('MODIFIED', table(tableRow('a', '8', 'y'), { columnDefinitions: columns('Name', 'Other') }));
+    stream.send('BOOKMARK', table(tableRow('', '9', '')));
+    stream.send('ADDED', table(tableRow('b', '10', 'z'), { columnDefinitions: null }));
+    stream.send('DELETED', table(tableRow('a', '11', 'y'), { columnDefinitions: null }));
+  });
+  const accepts = new Set<string | null>();
+  const counting: typeof fetch = (input, init) => (accepts.add(new Headers(init?.headers).get('Accept')), fetch(input, init));
+  const informer = connect(server.url, { fetch: counting }).informer('test/v1/things', { table: true });
+  t.after(() => informer.stop());
+  const seen: unknown[] = [];
+  informer.on('update', ({ old, object }) => seen.push([old.cells[1], object.cells[1], informer.columns.map(({ name }) => name).join()]));
+  informer.on('delete', ({ key }) => seen.push(key));
+  await informer.ready();
+  assert.deepEqual(informer.columns.map(({ name }) => name), ['Name', 'Text']);
+  await eventually('the events', () => seen.length < 2);
+  assert.deepEqual(seen, [['x', 'y', 'Name,Other'], 'ns/a']);
+  assert.deepEqual([...informer.store].map(([key, { cells, object }]) => [key, cells, 'managedFields' in object.metadata]), [['ns/b', ['b', 'z'], false]]);
+  assert.deepEqual([...accepts], ['application/json;as=Table;g=meta.k8s.io;v=v1']);
+});
