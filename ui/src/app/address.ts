@@ -8,7 +8,7 @@
  */
 
 import { batch, effect } from '@preact/signals';
-import { ALL, changes, compared, filter, group, kinds, marks, mode, needs, nodes, onlyDeleted, order, pathOf, range, reach, readAddress, selection, selectionText, statusUpdates, storyLength, tab, usualStory, view } from './state';
+import { ALL, changes, compared, filter, group, kind, kinds, marks, mode, needs, nodes, onlyDeleted, order, pathOf, range, reach, readAddress, selection, selectionText, statusUpdates, storyLength, tab, usualStory, view } from './state';
 
 /** The changes that the next write of the address has continue a move: see continuing. */
 let continued = false;
@@ -52,7 +52,7 @@ export function keepAddress(): void {
 }
 
 /** The part of the state that makes an entry of the browser's history. */
-const place = () => ({ sel: selection.peek() ? selectionText(selection.peek()!) : '', at: mode.peek()?.at ?? '', view: view.peek(), side: changes.peek() });
+const place = () => ({ sel: selection.peek() ? selectionText(selection.peek()!) : '', at: mode.peek()?.at ?? '', view: `${view.peek()} ${kind.peek()}`, side: changes.peek() });
 
 function address(): string {
   const params = new URLSearchParams(location.search);
@@ -63,6 +63,7 @@ function address(): string {
   put('nodes', nodes.value === 'name' ? '' : nodes.value);
   put('sort', order.value === 'namespace' ? '' : order.value);
   put('view', view.value === 'table' ? 'table' : '');
+  put('kind', view.value === 'table' ? kind.value : '');
   put('sel', sel ? selectionText(sel) : '');
   put('tab', sel && tab.value !== 'overview' ? tab.value : '');
   put('compare', sel && tab.value === 'versions' && compared.value.path === pathOf(sel) ? compared.value.versions.join(',') : '');
@@ -94,6 +95,7 @@ function restore(): void {
     nodes.value = to.nodes;
     order.value = to.order;
     view.value = to.view;
+    kind.value = to.kind;
     tab.value = to.tab;
     needs.value = to.needs;
     changes.value = to.changes;

@@ -48,6 +48,8 @@ export const group = signal(first.group);
 export const nodes = signal<NodeOrder>(first.nodes);
 export const order = signal<PodOrder>(first.order);
 export const view = signal<'board' | 'table'>(first.view);
+/** The resource whose table is shown, such as deployments.apps; empty for the Pods of the board. */
+export const kind = signal(first.kind);
 export const selection = signal<Selection>(first.selection);
 export const tab = signal(first.tab);
 /** The versions of an object that are compared, by its path: none, one with the shown moment, or two. Each is an RV. */
@@ -66,6 +68,8 @@ export const kinds = signal(first.kinds);
 /** How long before its end the story of an object begins, in seconds. */
 export const storyLength = signal(first.storyLength);
 export const help = signal(false);
+/** The dialog that opens any kind or object is shown. */
+export const opener = signal(false);
 export const mode = signal<Mode | null>(first.mode);
 /** Marked moments, in milliseconds since 1970. */
 export const marks = signal<number[]>(first.marks);
@@ -82,6 +86,7 @@ export function readAddress(search: string) {
     nodes: NODE_ORDERS.find((name) => name === query.get('nodes')) ?? 'name',
     order: (query.get('sort') as PodOrder | null) || 'namespace',
     view: query.get('view') === 'table' ? ('table' as const) : ('board' as const),
+    kind: /^[a-z0-9.-]+$/.exec(query.get('kind') ?? '')?.[0] ?? '',
     selection: selected,
     tab: query.get('tab') ?? 'overview',
     compared: { path: selected ? pathOf(selected) : '', versions: (query.get('compare') ?? '').split(',').filter((rv) => /^\d+$/.test(rv)).slice(0, 2) },

@@ -8,7 +8,7 @@ import { Fragment, render } from 'preact';
 import { keepAddress } from '../app/address';
 import { absent, lost } from '../app/contact';
 import { Feed } from '../app/feed';
-import { refresh, changes, cluster, filter, group, mode, needs, nodes, order, received, reducedMotion, scope, selection, theme, view } from '../app/state';
+import { refresh, changes, cluster, filter, group, kind, mode, needs, nodes, order, received, reducedMotion, scope, selection, theme, view } from '../app/state';
 import { clock } from '../data/clock';
 import { State } from '../data/state';
 import { asked, session, watchLogin } from '../app/login';
@@ -22,6 +22,7 @@ import { Board } from './board';
 import { Controls } from './controls';
 import { keepFocus } from './focus';
 import { Help } from './help';
+import { KindsView, OpenerView } from './kinds';
 import { listenKeys } from './keys';
 import { Login } from './login';
 import { LiveRegion } from './live';
@@ -41,7 +42,7 @@ const App = ({ board, source }: { board: BoardView; source: History }) => (
   <>
     <TopBar />
     <main class={`stage ${mode.value ? 'past' : lost.value ? 'lost' : ''}`}>
-      {view.value === 'board' ? <Board board={board} /> : <Table board={board} />}
+      {view.value === 'board' ? <Board board={board} /> : kind.value ? <KindsView /> : <Table board={board} />}
       <Notice />
       <Controls board={board} />
       <Moment />
@@ -55,6 +56,7 @@ const App = ({ board, source }: { board: BoardView; source: History }) => (
       <Strip key={scope.value.namespaces?.join()} history={source} />
     </Fragment>
     <Help />
+    <OpenerView />
     <LiveRegion />
   </>
 );

@@ -5,7 +5,7 @@
 
 import { continuing } from '../app/address';
 import { absent } from '../app/contact';
-import { changes, cluster, filter, help, mode, needs, selection, selectRow, view } from '../app/state';
+import { changes, cluster, filter, help, kind, mode, needs, opener, selection, selectRow, view } from '../app/state';
 import { askMoment } from '../time/goto';
 import type { History } from '../time/history';
 import { recorded, step, toggleMark, togglePlay, toLive } from '../time/playback';
@@ -22,8 +22,13 @@ export function listenKeys(board: BoardView, history: History): void {
       help.value = false;
       return;
     }
-    // The help and popovers have their own keys.
-    if (event.ctrlKey || event.metaKey || event.altKey || help.value || document.querySelector(':popover-open')) return;
+    if (event.key.toLowerCase() === 'k' && (event.ctrlKey || event.metaKey) && !event.shiftKey && !event.altKey && !help.value) {
+      event.preventDefault(); // the browser's search
+      opener.value = !opener.value;
+      return;
+    }
+    // The dialogs and popovers have their own keys.
+    if (opener.value || event.ctrlKey || event.metaKey || event.altKey || help.value || document.querySelector(':popover-open')) return;
     const target = event.target as HTMLElement;
     const typing = /^(INPUT|SELECT|TEXTAREA)$/.test(target.tagName);
     if (event.key === 'Escape') {
@@ -53,6 +58,9 @@ function press(event: KeyboardEvent, target: HTMLElement, board: BoardView): boo
     case '?':
       help.value = true;
       return true;
+    case ':':
+      opener.value = true;
+      return true;
     case '0':
       board.fit(true);
       return true;
@@ -64,6 +72,7 @@ function press(event: KeyboardEvent, target: HTMLElement, board: BoardView): boo
       return true;
     case 't':
       view.value = view.value === 'board' ? 'table' : 'board';
+      kind.value = '';
       return true;
     case 'n':
       toNeeds(target);

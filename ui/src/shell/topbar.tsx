@@ -7,7 +7,7 @@ import { absent, lost, silence } from '../app/contact';
 import { problemOf } from '../app/filter';
 import { asked, loggedIn, logOut, user } from '../app/login';
 import { ended, now } from '../app/now';
-import { refresh, changes, cluster, filter, help, mode, needs, selection, status, switchTheme, theme } from '../app/state';
+import { refresh, changes, cluster, filter, help, kind, mode, needs, selection, status, switchTheme, theme } from '../app/state';
 import { age, count } from '../data/quantity';
 import { State, STATES } from '../data/state';
 import { Shape } from './shape';
@@ -52,7 +52,7 @@ function Search() {
         placeholder="/ filter: web, app=web, ns:, node:, state:" onInput={(e) => (filter.value = e.currentTarget.value)}
         aria-invalid={problem !== null} aria-describedby="filter-problem"
       />
-      {matching >= 0 && !problem && <span class="count muted">{matching.toLocaleString('en')} of {cluster.pods.toLocaleString('en')}</span>}
+      {matching >= 0 && !problem && !kind.value && <span class="count muted">{matching.toLocaleString('en')} of {cluster.pods.toLocaleString('en')}</span>}
       <p id="filter-problem" class={problem ? 'problem' : 'visually-hidden'} role="status">
         {problem && <>{problem.words}{problem.meant && <>: did you mean <button class="link mono" onClick={() => mend(problem.fixed)}>{problem.meant}</button>?</>}</>}
       </p>

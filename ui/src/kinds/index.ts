@@ -1,0 +1,7 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+/** What is loaded when it is first shown. */
+
+export { Kinds } from './view';
+export { Opener } from './opener';

@@ -1,0 +1,123 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+/** The dialog that opens anything by kind, name, namespace or label. */
+
+import { batch } from '@preact/signals';
+import { useEffect, useRef, useState } from 'preact/hooks';
+import { apiError, apiURL, request } from '../app/api';
+import { cluster, filter, kind, mode, opener, selection, selectionOf, view } from '../app/state';
+import { learn, problem, resources } from './known';
+import { collection, type Resource } from './resources';
+import { choicesOf, objectsOf, read, type Choice } from './search';
+
+/** How many objects of a kind are searched. */
+const maxSearched = 5000;
+/** Typing on within this time makes no request, in milliseconds. */
+const pause = 120;
+
+/** The names of the objects of a resource. */
+async function namesOf(resource: Resource, at: string, signal: AbortSignal): Promise<[string | null, string][]> {
+  const response = await request(`${apiURL(collection(resource), at)}?limit=${maxSearched}`, {
+    headers: { accept: 'application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1' }, signal,
+  });
+  if (!response.ok) throw await apiError(response);
+  const { items } = (await response.json()) as { items: { metadata: { namespace?: string; name: string } }[] | null };
+  return (items ?? []).map(({ metadata }) => [metadata.namespace ?? null, metadata.name]);
+}
+
+function go(choice: Choice): void {
+  batch(() => {
+    opener.value = false;
+    switch (choice.to) {
+      case 'kind':
+        view.value = 'table';
+        kind.value = choice.resource.id;
+        filter.value = choice.filter;
+        break;
+      case 'object':
+        selection.value = selectionOf(choice.path);
+        break;
+      case 'namespace':
+        filter.value = `ns:${choice.name}`;
+        break;
+      case 'board':
+        view.value = 'board';
+        kind.value = '';
+        filter.value = choice.filter;
+        break;
+    }
+  });
+}
+
+export function Opener() {
+  const element = useRef<HTMLDialogElement>(null);
+  const [text, setText] = useState('');
+  const [at, setAt] = useState(0);
+  const [found, setFound] = useState<{ id: string; rows: [string | null, string][]; problem: string }>({ id: '', rows: [], problem: '' });
+  const known = resources.value ?? [];
+  const wanted = read(text, known);
+  const id = wanted.resource?.id ?? '';
+  const moment = mode.value?.at ?? '';
+  useEffect(() => {
+    element.current!.showModal();
+    void learn();
+  }, []);
+  useEffect(() => {
+    if (!wanted.resource) return;
+    const stop = new AbortController();
+    const timer = setTimeout(() => {
+      namesOf(wanted.resource!, moment, stop.signal).then(
+        (rows) => setFound({ id, rows, problem: '' }),
+        (error: Error) => stop.signal.aborted || setFound({ id, rows: [], problem: error.message }),
+      );
+    }, pause);
+    return () => {
+      clearTimeout(timer);
+      stop.abort();
+    };
+  }, [id, moment]);
+  const objects = id && found.id === id ? objectsOf(found.rows, wanted, collection) : [];
+  const choices = choicesOf(text, known, cluster, objects);
+  const current = Math.min(at, choices.length - 1);
+  const keys = (event: KeyboardEvent): void => {
+    const by = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+    if (by) setAt(Math.min(choices.length - 1, Math.max(0, current + by)));
+    else if (event.key === 'Enter' && choices[current]) go(choices[current]);
+    else return;
+    event.preventDefault();
+  };
+  useEffect(() => element.current!.querySelector('[aria-selected="true"]')?.scrollIntoView({ block: 'nearest' }), [current, text]);
+  return (
+    <dialog ref={element} class="opener" aria-label="Open" onClose={() => (opener.value = false)} onClick={(e) => e.target === element.current && (opener.value = false)}>
+      <input
+        value={text} role="combobox" aria-expanded="true" aria-controls="choices" aria-label="Kind, name, namespace or label" aria-activedescendant={current >= 0 ? `choice-${current}` : undefined}
+        placeholder="deployments, deploy web, ns:shop, app=web" spellcheck={false} autocomplete="off"
+        onInput={(e) => { setText(e.currentTarget.value); setAt(0); }} onKeyDown={keys}
+      />
+      {problem.value && <p role="alert">The resources of the cluster are not known: {problem.value}</p>}
+      {found.id === id && found.problem && <p role="alert">{found.problem}</p>}
+      <div id="choices" role="listbox" aria-label="Choices" tabIndex={-1}>
+        {choices.map((choice, i) => (
+          <div key={keyOf(choice)} id={`choice-${i}`} role="option" aria-selected={i === current} onClick={() => go(choice)} onMouseMove={() => setAt(i)}><Words choice={choice} /></div>
+        ))}
+      </div>
+      {!choices.length && <p class="muted" role="status">{resources.value || problem.value ? 'Nothing has this name.' : 'reading which resources there are'}</p>}
+    </dialog>
+  );
+}
+
+const keyOf = (choice: Choice): string => `${choice.to} ${choice.to === 'kind' ? choice.resource.id : choice.to === 'object' ? choice.path : choice.to === 'namespace' ? choice.name : choice.filter}`;
+
+function Words({ choice }: { choice: Choice }) {
+  switch (choice.to) {
+    case 'kind':
+      return <><span><b>{choice.resource.kind}</b> {choice.filter && <code>{choice.filter}</code>}</span><span class="of muted mono">{choice.resource.id}</span></>;
+    case 'object':
+      return <><span class="mono">{choice.name}</span><span class="of muted">{choice.kind}{choice.namespace && ` in ${choice.namespace}`}</span></>;
+    case 'namespace':
+      return <><span>only namespace <b class="mono">{choice.name}</b></span><span class="of muted">filter</span></>;
+    case 'board':
+      return <><span>Pods that match <code>{choice.filter}</code></span><span class="of muted">board</span></>;
+  }
+}

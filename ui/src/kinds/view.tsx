@@ -1,0 +1,193 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+/** The objects of any resource as a table, with the API server's columns. Only the rows in view are rendered. */
+
+import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
+import { continuing } from '../app/address';
+import { session } from '../app/login';
+import { filter, kind, mode, pathOf, refresh, selection, selectionOf, view } from '../app/state';
+import { clock } from '../data/clock';
+import { count } from '../data/quantity';
+import { windowOf } from '../shell/rows';
+import { playhead } from '../time/playback';
+import { cellText, inapplicable, NAMESPACE, type Grouping, type Heading, type Line } from './lines';
+import { learn, problem, resources } from './known';
+import { collection, named, type Resource } from './resources';
+import { KindTable } from './table';
+
+const HEIGHT = 28;
+/** How often a replay is read again, in milliseconds. */
+const replayInterval = 1000;
+
+/** The moment that the table shows, as /at takes it. */
+function shownMoment(): string {
+  const at = mode.value;
+  if (!at?.speed) return at?.at ?? '';
+  return new Date(Math.floor(playhead.value / replayInterval) * replayInterval).toISOString();
+}
+
+export function Kinds() {
+  useEffect(() => void learn(), [kind.value, session.value.number]);
+  if (problem.value) return <Empty>The resources of the cluster are not known: {problem.value} <button class="link" onClick={() => void learn()}>Try again</button></Empty>;
+  if (!resources.value) return <Empty>reading which resources there are</Empty>;
+  const resource = named(resources.value, kind.value);
+  if (!resource) return <Empty>The cluster has no resource {kind.value} that can be listed. <button class="link" onClick={() => (kind.value = '')}>Show the Pods</button></Empty>;
+  return <Grid key={`${resource.id} ${session.value.number}`} resource={resource} />;
+}
+
+const Empty = ({ children }: { children: preact.ComponentChildren }) => <div class="table kinds empty" tabIndex={0}><p role="status">{children}</p></div>;
+
+function Grid({ resource }: { resource: Resource }) {
+  const at = shownMoment();
+  const table = useMemo(() => new KindTable(resource, at), []);
+  const element = useRef<HTMLDivElement>(null);
+  const [box, setBox] = useState({ top: 0, height: 800 });
+  const [wide, setWide] = useState(false);
+  const reached = useRef('');
+  const first = useRef(true);
+  useEffect(() => {
+    if (!first.current) table.show(at);
+    first.current = false;
+  }, [at]);
+  useEffect(() => {
+    const wake = (): void => void (document.hidden || table.source.wake());
+    document.addEventListener('visibilitychange', wake);
+    const at = element.current!;
+    const measure = (): void => setBox({ top: at.scrollTop, height: at.clientHeight });
+    const observer = new ResizeObserver(measure);
+    observer.observe(at);
+    at.addEventListener('scroll', measure, { passive: true });
+    return () => {
+      document.removeEventListener('visibilitychange', wake);
+      observer.disconnect();
+      at.removeEventListener('scroll', measure);
+      table.close();
+    };
+  }, []);
+  useEffect(() => {
+    table.filter = filter.value;
+    table.rearrange();
+  }, [filter.value]);
+  void table.version.value;
+  void refresh.value; // ages
+  const { source } = table;
+  const lines = table.arranged().withHeadings();
+  const columns = useMemo(() => {
+    const shown = source.columns.map((_, i) => i).filter((i) => wide || source.columns[i].priority === 0);
+    return resource.namespaced ? [NAMESPACE, ...shown] : shown;
+  }, [source.columns, wide]);
+  const widths = useMemo(() => widthsOf(table, columns), [source.columns, source.complete, wide, resource.id, source.lines.size > 20]);
+  const { from, to } = windowOf(lines.length, box.top, box.height, HEIGHT);
+  const now = Math.floor(clock.now());
+  const selected = selection.value ? pathOf(selection.value) : '';
+  const go = (event: KeyboardEvent): void => {
+    if (event.target !== element.current) return;
+    const by = { ArrowDown: 1, ArrowUp: -1, PageDown: 20, PageUp: -20, Home: -Infinity, End: Infinity }[event.key];
+    if (by === undefined) return;
+    event.preventDefault();
+    const only = table.lines.sorted;
+    const at = only.findIndex((line) => line.key === reached.current);
+    const next = only[Math.min(only.length - 1, Math.max(0, at < 0 ? 0 : at + by))];
+    if (!next) return;
+    reached.current = next.key;
+    continuing(() => choose(resource, next));
+    const y = lines.indexOf(next) * HEIGHT;
+    const view = element.current!;
+    if (y < view.scrollTop) view.scrollTop = y;
+    else if (y + 2 * HEIGHT > view.scrollTop + view.clientHeight) view.scrollTop = y + 2 * HEIGHT - view.clientHeight;
+  };
+  return (
+    <>
+      <Bar table={table} wide={wide} setWide={setWide} hasWide={source.columns.some(({ priority }) => priority > 0)} />
+      <div class="table kinds" ref={element} tabIndex={0} role="grid" aria-label={resource.kind} aria-rowcount={lines.length + 1} aria-colcount={columns.length} onKeyDown={go}>
+        <div class="head" role="row" aria-rowindex={1} style={{ gridTemplateColumns: widths }}>
+          {columns.map((i) => <Title key={i} table={table} column={i} />)}
+        </div>
+        <div class="body" style={{ height: `${lines.length * HEIGHT}px` }} role="rowgroup">
+          {lines.slice(from, to).map((line, i) => 'heading' in line
+            ? <Group key={`group ${line.heading}`} line={line} index={from + i} span={columns.length} />
+            : <Row key={line.key} table={table} line={line} index={from + i} columns={columns} widths={widths} now={now} selected={selected === objectPath(resource, line)} />)}
+        </div>
+      </div>
+    </>
+  );
+}
+
+/** What is shown, and how. */
+function Bar({ table, wide, setWide, hasWide }: { table: KindTable; wide: boolean; setWide: (on: boolean) => void; hasWide: boolean }) {
+  void table.version.value; // the props stay the same
+  const { resource, source, lines } = table;
+  const others = inapplicable(filter.value);
+  const total = source.lines.size;
+  const matching = lines.sorted.length;
+  return (
+    <div class="kinds-bar">
+      <h2>{resource.kind}</h2>
+      <span class="muted mono">{resource.id}</span>
+      <span role="status">
+        {matching === total ? count(total, 'object') : `${matching.toLocaleString('en')} of ${count(total, 'object')}`}
+        {!source.complete && !source.problem && ' so far'}
+        {source.namespaces && `, in the ${count(source.namespaces.length, 'namespace')} that you may read`}
+      </span>
+      {source.problem && <span class="failure" role="alert">{source.problem}</span>}
+      {others.length > 0 && <span class="muted">{others.map((term) => term.key || term.kind).join(', ')}: only of Pods</span>}
+      <span class="choices">
+        {resource.namespaced && (
+          <label>group <select value={table.grouping} onChange={(e) => { table.grouping = e.currentTarget.value as Grouping; table.rearrange(); }}>
+            <option value="">none</option><option value="namespace">namespace</option><option value="owner">owner</option>
+          </select></label>
+        )}
+        {hasWide && <label><input type="checkbox" checked={wide} onChange={(e) => setWide(e.currentTarget.checked)} /> wide</label>}
+        <button class="link" onClick={() => { kind.value = ''; view.value = 'board'; }}>Board</button>
+      </span>
+    </div>
+  );
+}
+
+function Title({ table, column }: { table: KindTable; column: number }) {
+  void table.version.value;
+  const on = table.sorting.by === column;
+  const { name = 'Namespace', description = '' } = table.source.columns[column] ?? {};
+  const sort = (): void => {
+    table.sorting = { by: column, down: on && !table.sorting.down };
+    table.rearrange();
+  };
+  return (
+    <span role="columnheader" aria-sort={on ? (table.sorting.down ? 'descending' : 'ascending') : 'none'}>
+      <button title={description} onClick={sort}>{name}{on && (table.sorting.down ? ' ↓' : ' ↑')}</button>
+    </span>
+  );
+}
+
+const Group = ({ line, index, span }: { line: Heading; index: number; span: number }) => (
+  <div class="line group" role="row" aria-rowindex={index + 2} style={{ transform: `translateY(${index * HEIGHT}px)` }}>
+    <span role="gridcell" aria-colspan={span}><b>{line.heading || 'no owner'}</b> <span class="muted">{line.count}</span></span>
+  </div>
+);
+
+function Row({ table, line, index, columns, widths, now, selected }: { table: KindTable; line: Line; index: number; columns: number[]; widths: string; now: number; selected: boolean }) {
+  return (
+    <div class="line" role="row" aria-rowindex={index + 2} aria-selected={selected} style={{ transform: `translateY(${index * HEIGHT}px)`, gridTemplateColumns: widths }} onClick={() => choose(table.resource, line)}>
+      {columns.map((i) => {
+        const text = i === NAMESPACE ? line.namespace : cellText(line, table.source.columns, i, now);
+        return <span key={i} role="gridcell" class={i === 0 ? 'mono' : i === NAMESPACE ? 'muted' : ''} title={text.length > 24 ? text : undefined}>{text}</span>;
+      })}
+    </div>
+  );
+}
+
+const objectPath = (resource: Resource, line: Line): string => `${collection(resource, line.namespace)}/${line.name}`;
+
+const choose = (resource: Resource, line: Line): void => void (selection.value = selectionOf(objectPath(resource, line)));
+
+/** The widths of columns: of their titles and of the texts of some rows, within limits. */
+function widthsOf(table: KindTable, columns: number[]): string {
+  const some = table.lines.sorted.slice(0, 200);
+  const width = (i: number): number => {
+    const title = i === NAMESPACE ? 9 : table.source.columns[i].name.length;
+    const texts = some.map((line) => (i === NAMESPACE ? line.namespace : cellText(line, table.source.columns, i, clock.now())).length);
+    return Math.min(48, Math.max(title + 3, ...texts, 4));
+  };
+  return columns.map((i, at) => `${at === columns.length - 1 ? `minmax(${width(i)}ch, 1fr)` : `${width(i) + 2}ch`}`).join(' ');
+}
