@@ -30,6 +30,15 @@ func (r *harness) clusters(wanted *regexp.Regexp) error {
 		r.scenario(wanted, "memory", c.memory)
 		c.stop()
 	}
+	if wanted.MatchString("table") {
+		r.say("%d Pods in a table", r.sizes.tablePods)
+		c, err := r.load(r.sizes.pastNodes, r.sizes.tablePods, false)
+		if err != nil {
+			return err
+		}
+		r.scenario(wanted, "table", c.table)
+		c.stop()
+	}
 	if wanted.MatchString("scrub") {
 		r.say("%d Nodes, %d Pods, recorded", r.sizes.pastNodes, r.sizes.pastPods)
 		c, err := r.load(r.sizes.pastNodes, r.sizes.pastPods, true)
@@ -179,6 +188,34 @@ func slope(x, y []float64) float64 {
 		xx += (x[i] - mx) * (x[i] - mx)
 	}
 	return xy / xx
+}
+
+// table measures the table of a kind while it is scrolled, by a screen in each two frames,
+// and while Pods change.
+func (c *cluster) table() error {
+	stop := c.generate(c.sizes.tableRate)
+	var t struct {
+		Complete float64 // in milliseconds
+		Rows     int     // in the document
+		FPS      float64
+		P95, P99 float64
+		Busy     float64
+	}
+	err := c.browser.do("table", map[string]any{"url": c.meter.URL + "/ui/?view=table&kind=pods", "objects": c.sizes.tablePods, "seconds": c.sizes.seconds}, &t)
+	if err != nil {
+		return err
+	}
+	c.say("complete after %.2f s, %d rows in the document", t.Complete/1000, t.Rows)
+	c.report.Add("Table", c.sizes.tablePods,
+		report.Value{Of: t.Complete / 1000, Unit: "s"},
+		report.Value{Of: t.FPS, Unit: "fps"},
+		report.Value{Of: t.P95, Unit: "p95-ms"},
+		report.Value{Of: t.P99, Unit: "p99-ms"},
+		report.Value{Of: 100 * t.Busy, Unit: "main-%"})
+	if err := c.shot("table"); err != nil {
+		return err
+	}
+	return stop()
 }
 
 // scrub measures the time from a press on the timeline strip until the board shows that

@@ -8,6 +8,7 @@
 //	{"do":"frames","seconds":…} the frame rate, and its cost on the main thread
 //	{"do":"memory"}             the memory after a garbage collection
 //	{"do":"scrub","at":[…]}     goes to moments at these positions of the strip, from 0 to 1
+//	{"do":"table","url":…,"objects":…,"seconds":…} opens a table of a kind, and scrolls through it
 //	{"do":"shot","file":…}      a picture
 //	{"do":"profile","seconds":…,"file":…} a profile of the main thread
 //
@@ -116,6 +117,37 @@ const commands = {
       await sleep(500);
     }
     return { took, past: await page.evaluate(`!!document.querySelector('.stage.past')`) };
+  },
+
+  async table({ url, objects, seconds }) {
+    await page?.close();
+    page = await browser.open(1920, 1080);
+    await page.send('Performance.enable', { timeDomain: 'threadTicks' });
+    await page.goto(url);
+    const words = `${objects.toLocaleString('en')} objects`;
+    await page.until(`document.querySelector('.kinds-bar [role=status]')?.textContent === ${JSON.stringify(words)}`);
+    const complete = await page.evaluate('performance.now()');
+    await sleep(5000); // the board has its own list
+    const before = await metrics();
+    const times = await page.evaluate(`new Promise((resolve) => {
+      const table = document.querySelector('.table.kinds');
+      const times = [];
+      const end = performance.now() + ${seconds * 1000};
+      const tick = (now) => {
+        times.push(now);
+        table.scrollTop = (table.scrollTop + 700) % (table.scrollHeight - table.clientHeight);
+        if (now < end) requestAnimationFrame(tick);
+        else resolve(times);
+      };
+      requestAnimationFrame(tick);
+    })`);
+    const after = await metrics();
+    const gaps = times.slice(1).map((t, i) => t - times[i]).sort((a, b) => a - b);
+    const rows = await page.evaluate(`document.querySelectorAll('.table.kinds .line').length`);
+    return {
+      complete, rows, fps: gaps.length / ((times.at(-1) - times[0]) / 1000), p95: at(gaps, 0.95), p99: at(gaps, 0.99),
+      busy: (after.TaskDuration - before.TaskDuration) / (after.Timestamp - before.Timestamp),
+    };
   },
 
   async shot({ file }) {

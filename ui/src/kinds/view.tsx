@@ -79,6 +79,8 @@ function Grid({ resource }: { resource: Resource }) {
   }, [source.columns, wide]);
   const widths = useMemo(() => widthsOf(table, columns), [source.columns, source.complete, wide, resource.id, source.lines.size > 20]);
   const { from, to } = windowOf(lines.length, box.top, box.height, HEIGHT);
+  /** Rows that scroll out are used again for those that scroll in: making elements takes longer than changing them. */
+  const slots = Math.ceil(box.height / HEIGHT) + 20;
   const now = Math.floor(clock.now());
   const selected = selection.value ? pathOf(selection.value) : '';
   const go = (event: KeyboardEvent): void => {
@@ -106,8 +108,8 @@ function Grid({ resource }: { resource: Resource }) {
         </div>
         <div class="body" style={{ height: `${lines.length * HEIGHT}px` }} role="rowgroup">
           {lines.slice(from, to).map((line, i) => 'heading' in line
-            ? <Group key={`group ${line.heading}`} line={line} index={from + i} span={columns.length} />
-            : <Row key={line.key} table={table} line={line} index={from + i} columns={columns} widths={widths} now={now} selected={selected === objectPath(resource, line)} />)}
+            ? <Group key={`group ${(from + i) % slots}`} line={line} index={from + i} span={columns.length} />
+            : <Row key={(from + i) % slots} table={table} line={line} index={from + i} columns={columns} widths={widths} now={now} selected={selected === objectPath(resource, line)} />)}
         </div>
       </div>
     </>

@@ -43,7 +43,8 @@ const App = ({ board, source }: { board: BoardView; source: History }) => (
     <TopBar />
     <main class={`stage ${mode.value ? 'past' : lost.value ? 'lost' : ''}`}>
       {view.value === 'board' ? <Board board={board} /> : kind.value ? <KindsView /> : <Table board={board} />}
-      <Notice />
+      {/* A table of a kind says itself what is missing. */}
+      {(view.value === 'board' || !kind.value) && <Notice />}
       <Controls board={board} />
       <Moment />
       <Login />
