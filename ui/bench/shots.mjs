@@ -13,6 +13,7 @@ const only = process.argv.slice(3);
 const SHOTS = {
   'small-dark': { query: 'synthetic=5x42&failing=2' },
   'small-light': { query: 'synthetic=5x42&failing=2', light: true },
+  'six-dark': { query: 'synthetic=6x6', width: 1440, height: 814 },
   'large-dark': { query: 'synthetic=640x32&failing=1', wait: 2500 },
   'large-light': { query: 'synthetic=640x32&failing=1', light: true, wait: 2500 },
   'zones-dark': { query: 'synthetic=60x40&group=zone' },
@@ -37,7 +38,7 @@ const server = await serve('dist-bench');
 const browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium', args: ['--no-sandbox', '--enable-unsafe-swiftshader'] });
 for (const [name, shot] of Object.entries(SHOTS)) {
   if (only.length && !only.includes(name)) continue;
-  const page = await browser.newPage({ viewport: { width: 1600, height: 1000 }, deviceScaleFactor: shot.ratio ?? 1, colorScheme: shot.light ? 'light' : 'dark' });
+  const page = await browser.newPage({ viewport: { width: shot.width ?? 1600, height: shot.height ?? 1000 }, deviceScaleFactor: shot.ratio ?? 1, colorScheme: shot.light ? 'light' : 'dark' });
   page.on('console', (m) => m.type() === 'error' && console.log(name, m.text()));
   page.on('pageerror', (e) => console.log(name, String(e)));
   await page.goto(`${server.url}/bench/index.html?${shot.query}`);

@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Engine } from '../src/board/engine';
-import { Layout, UNSCHEDULED } from '../src/board/layout';
+import { BLOCK, Layout, maxScale, PITCH, UNSCHEDULED } from '../src/board/layout';
 import { NODE_ORDERS, type Arrangement } from '../src/board/order';
 import { GHOST } from '../src/data/cluster';
 import { State } from '../src/data/state';
@@ -131,6 +131,55 @@ test('a deleted Pod leaves a ghost, which keeps its slot until it expires', () =
   f.set(podOf('next', { node: 'node-0' }));
   step(f, engine);
   assert.equal(engine.layout.x[f.row('next')], place);
+});
+
+/** Pixels per unit at which an arranged board fits, as Camera.fit has it. */
+const scaleOf = (layout: Layout, width: number, height: number): number => {
+  const scale = Math.min(width / layout.width, height / layout.height, maxScale);
+  return Math.floor(scale * PITCH + 1e-3) / PITCH;
+};
+
+test('with few Nodes, the board fills the view, and its blocks are as large as fit', () => {
+  for (const [width, height] of [[1024, 614], [1568, 820], [700, 900]]) {
+    for (const nodes of [1, 2, 3, 6, 9, 14]) {
+      for (const pods of [1, 3, 7, 12, 30]) {
+        const layout = new Layout();
+        layout.arrange(filled(nodes, pods).cluster, plain, width, height);
+        const scale = scaleOf(layout, width, height);
+        const name = `${nodes} Nodes with ${pods} Pods at ${width} × ${height}`;
+        assert.ok(layout.width * scale > 0.88 * width && layout.height * scale > 0.88 * height, `${name}: ${layout.width * scale} × ${layout.height * scale}`);
+        // Larger blocks would leave less than one slot for each Pod, with the heads and gaps: a third of the view at most.
+        const tile = layout.tiles[0];
+        assert.ok(tile.slots.length >= pods);
+        if (scale < maxScale) assert.ok(nodes * (pods + 4) * (scale * PITCH) ** 2 > 0.36 * width * height, `${name}: blocks of ${BLOCK * scale} pixels`);
+      }
+    }
+  }
+});
+
+test('six Nodes at 1440 × 814, beside the list of what needs attention, have room for the names', () => {
+  const layout = new Layout();
+  layout.arrange(filled(6, 7).cluster, plain, 1440 - 384 - 32, 814 - 120 - 80);
+  assert.ok(BLOCK * scaleOf(layout, 1024, 614) >= 60);
+});
+
+test('blocks keep their size until there are more Pods than slots for them', () => {
+  const f = filled(6, 7);
+  const engine = engineOf(f);
+  const before = places(f, engine.layout);
+  const slots = engine.layout.tiles.reduce((sum, tile) => sum + tile.slots.length, 0);
+  let arranged = 0;
+  engine.onArranged = () => arranged++;
+  for (let i = 0; f.cluster.pods < slots; i++) {
+    f.set(podOf(`more-${i}`, { node: `node-${i % 6}` }));
+    step(f, engine);
+  }
+  assert.equal(arranged, 0);
+  const after = places(f, engine.layout);
+  for (const [name, place] of before) if (engine.layout.tileOf(f.row(name))!.pitch === PITCH) assert.equal(after.get(name), place, name);
+  f.set(...Array.from({ length: slots / 2 + 10 }, (_, i) => podOf(`many-${i}`, { node: `node-${i % 6}` })));
+  step(f, engine);
+  assert.equal(arranged, 1);
 });
 
 test('an overfull tile makes its blocks smaller and holds them all', () => {

@@ -48,7 +48,7 @@ export function drawCard(
   context.lineWidth = 1.5;
   context.stroke();
 
-  const icon = Math.min(18, size * 0.26);
+  const icon = Math.min(18, size * 0.22);
   drawShape(context, state, x + pad, y + pad, icon, css(colour));
   const { containers, restarts } = cluster.readiness(row);
   if (size >= 84) {
@@ -56,19 +56,14 @@ export function drawCard(
     context.fillStyle = css(mix(colour, theme.text, 0.35));
     const text = cluster.strings[cluster.text[row]];
     if (context.measureText(text).width <= size - 2 * pad - icon - 6) context.fillText(text, x + pad + icon + 6, y + pad + icon / 2 + 0.5);
-    context.font = `500 11px ${MONO}`;
-    context.fillStyle = css(theme.text);
-    lines(context, cluster.names[row], size - 2 * pad, size >= 104 ? 3 : 2).forEach((line, i) => context.fillText(line, x + pad, y + pad + icon + 12 + i * 14));
-  } else if (size >= 58) {
-    // The beginning and the end of the name distinguish Pods.
-    const name = cluster.names[row];
-    const last = name.slice(name.lastIndexOf('-') + 1);
-    context.font = `500 11px ${MONO}`;
-    context.fillStyle = css(theme.text);
-    context.fillText(cut(context, name, size - 2 * pad), x + pad, y + pad + icon + 10);
-    context.fillStyle = css(theme.muted);
-    if (size >= 66) context.fillText(cut(context, last, size - 2 * pad), x + pad, y + pad + icon + 23);
   }
+  const high = Math.max(5, size * 0.1);
+  // As many lines as fit between the shape and the containers, and the line of the namespace.
+  const line = size >= 104 ? 14 : 12;
+  const room = Math.floor((size - 2 * pad - icon - high - (size >= 130 ? 22 : 4)) / line);
+  context.font = `500 11px ${MONO}`;
+  context.fillStyle = css(theme.text);
+  lines(context, cluster.names[row], size - 2 * pad, Math.min(3, Math.max(1, room))).forEach((text, i) => context.fillText(text, x + pad, y + pad + icon + 3 + (i + 0.5) * line));
   if (size >= 130) {
     context.font = `11px ${SANS}`;
     context.fillStyle = css(theme.muted);
@@ -78,7 +73,6 @@ export function drawCard(
   // The containers along the bottom.
   const cells = Math.min(7, Math.max(1, containers));
   const gap = 3;
-  const high = Math.max(6, size * 0.1);
   const wide = (size - 2 * pad - (cells - 1) * gap) / cells;
   for (let i = 0; i < cells; i++) {
     const cell = (cluster.cells[row] >> (4 * i)) & 15;
@@ -112,6 +106,8 @@ function lines(context: CanvasRenderingContext2D, name: string, width: number, m
     } else line += part;
   }
   out.push(line);
+  const last = out[out.length - 1];
   if (out.length > maxLines) out.splice(maxLines - 1, out.length, out.slice(maxLines - 1).join(''));
-  return out.map((text) => clip(context, text, width));
+  // The end of a name distinguishes the Pods of a workload; a few letters around an ellipsis would not.
+  return out.map((text, i) => (i > 0 && i === out.length - 1 && width < 66 && context.measureText(text).width > width ? cut(context, last, width) : width < 66 ? cut(context, text, width) : clip(context, text, width)));
 }

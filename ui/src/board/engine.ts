@@ -30,8 +30,9 @@ export class Engine implements Scene {
   /** Whether a row matches the filter; null without a filter. */
   matches: ((row: number) => boolean) | null = null;
   #filter = '';
-  /** The number of Pods and Nodes when the board was last arranged. */
+  /** The number of Pods and Nodes when the board was last arranged, and the number of slots for Pods. */
   #arranged = 0;
+  #slots = 0;
   #arrangedNodes = 0;
   #leaving: number[] = [];
   /** Whether the user has panned or zoomed. */
@@ -73,7 +74,7 @@ export class Engine implements Scene {
       return;
     }
     // Arrange again if the cluster has grown a lot, unless the user has panned or zoomed.
-    const outgrown = cluster.pods > 2 * this.#arranged + 20 || cluster.nodes.size > 1.5 * this.#arrangedNodes + 3;
+    const outgrown = cluster.pods > Math.min(2 * this.#arranged + 20, 1.25 * this.#slots + 10) || cluster.nodes.size > 1.5 * this.#arrangedNodes + 3;
     if (this.#arrangedNodes === 0 ? cluster.nodes.size > 0 : outgrown && !this.steered()) {
       this.arrange();
       return;
@@ -125,6 +126,7 @@ export class Engine implements Scene {
     this.layout.arrange(this.cluster, this.arrangement, this.viewWidth, this.viewHeight);
     this.#arranged = this.cluster.length;
     this.#arrangedNodes = this.cluster.nodes.size;
+    this.#slots = this.layout.tiles.reduce((sum, tile) => sum + tile.slots.length, 0);
     this.#grow();
     for (let row = 0; row < this.cluster.length; row++) this.#updateLook(row);
     this.renderer?.reset(this);

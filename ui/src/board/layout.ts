@@ -13,13 +13,10 @@ import type { Cluster } from '../data/cluster';
 import { State } from '../data/state';
 import { compareNames, groupLabel, nodeOrder, podOrder, type Arrangement } from './order';
 import { BLOCK, Positions, PITCH, UNSCHEDULED, type Tile } from './positions';
-import { Flow, proportion, roomFor, stretch, type Proportions } from './proportions';
+import { Flow, loosePitch, proportion, roomFor, stretch, type Proportions } from './proportions';
 
 export { BLOCK, maxScale, PITCH, UNSCHEDULED, type Tile } from './positions';
 export { roomFor } from './proportions';
-
-/** The largest size of unscheduled Pods, in pixels. */
-const LOOSE = 55;
 
 export interface Heading {
   text: string;
@@ -99,7 +96,7 @@ export class Layout extends Positions {
     this.#h = h;
     this.#columns = across;
     this.#cells = cells;
-    this.#loosePitch = PITCH * Math.min(1, Math.max(0.5, LOOSE / (PITCH * scale)));
+    this.#loosePitch = loosePitch(scale);
   }
 
   /** Assigns a slot to a new or moved row. All other rows keep theirs. */
@@ -185,7 +182,7 @@ export class Layout extends Positions {
   /** The tile of unscheduled Pods: below all others, as wide as the board. */
   #addUnscheduled(pods: number): void {
     const y = this.tiles.length ? this.height + this.gap : 0;
-    const width = Math.max(this.width, this.#w * 2);
+    const width = this.tiles.length ? this.width : this.#w * 2;
     let pitch = this.#loosePitch;
     let rows = Math.ceil(pods / Math.max(1, Math.floor((width - 2 * this.pad) / pitch)));
     while (rows * pitch > Math.max(3 * PITCH, this.height / 3)) {

@@ -7,7 +7,7 @@ export const PITCH = 10;
 /** The side of a block. */
 export const BLOCK = 8;
 /** The most pixels per unit when the whole board is shown. */
-export const maxScale = 11;
+export const maxScale = 16;
 /** The name of the tile for unscheduled Pods. */
 export const UNSCHEDULED = '';
 

@@ -20,6 +20,15 @@ export interface Proportions {
   cells: { columns: number; rows: number };
 }
 
+/** The largest size of unscheduled Pods, in pixels. */
+const LOOSE = 55;
+
+/** Units per slot of the unscheduled tile. */
+export const loosePitch = (scale: number): number => PITCH * Math.min(1, Math.max(0.5, LOOSE / (PITCH * scale)));
+
+/** A tile of another shape than these, as width by height, is taken only if its blocks are larger by a tenth. */
+const SHAPES = { from: 0.7, to: 4 };
+
 /**
  * Chooses the number of blocks per row of a tile and of tiles per row of the
  * board that make blocks largest. Heads and gaps have a fixed size in pixels, so
@@ -36,15 +45,20 @@ export function proportion(room: number, groups: number[], named: boolean, width
     p.pad = Math.min(5, Math.max(1.5, 9 / scale));
     p.gap = Math.min(6, Math.max(1.5, 10 / scale));
     let best = 0;
-    for (let across = Math.ceil(Math.sqrt(room)); across <= Math.ceil(Math.sqrt(room * 4)); across++) {
-      const rows = Math.max(2, Math.ceil(room / across));
+    let most = 0;
+    // With few tiles all numbers of columns are tried.
+    const narrow = total > 50;
+    for (let across = narrow ? Math.ceil(Math.sqrt(room)) : 1; across <= (narrow ? Math.ceil(Math.sqrt(room * 4)) : room); across++) {
+      const rows = Math.max(narrow ? 2 : 1, Math.ceil(room / across));
       const w = across * PITCH - (PITCH - BLOCK) + 2 * p.pad;
       const h = p.head + rows * PITCH - (PITCH - BLOCK) + p.pad;
       for (let columns = 1; columns <= Math.min(total, 400); columns++) {
         const flow = new Flow(columns, w + p.gap, h + p.gap, named ? p.head + 4 : 0);
         for (const size of groups) flow.group(size);
-        const fits = Math.min(width / (columns * (w + p.gap)), height / (flow.bottom + p.head + 2 * PITCH));
-        if (fits <= best) continue;
+        const fits = Math.min(width / (columns * (w + p.gap)), height / (flow.bottom + p.head + loosePitch(scale) + p.pad));
+        const value = w < SHAPES.from * h || w > SHAPES.to * h ? fits / 1.1 : fits;
+        if (value <= most) continue;
+        most = value;
         best = fits;
         p.across = columns;
         p.cells = { columns: across, rows };
@@ -58,27 +72,36 @@ export function proportion(room: number, groups: number[], named: boolean, width
   return p;
 }
 
-/** Blocks are whole pixels, so the board is slightly smaller than the view: distributes the rest to gaps and padding. */
+/**
+ * Blocks are whole pixels, and have the same size in both directions: distributes
+ * the rest of the view to gaps and padding, and then to the tiles, which get more
+ * slots if there is enough.
+ */
 export function stretch(p: Proportions, groups: number[], named: boolean, width: number, height: number, ratio: number): void {
   const pixels = Math.floor(p.scale * PITCH * ratio) / ratio;
   if (pixels * ratio < 3) return;
   const flow = new Flow(p.across, p.w + p.gap, p.h + p.gap, named ? p.head + 4 : 0);
   for (const size of groups) flow.group(size);
   const lines = Math.max(1, Math.round(flow.bottom / (p.h + p.gap)));
-  const wide = ((width * PITCH) / pixels - flow.right) / p.across;
-  const high = ((height * PITCH) / pixels - flow.bottom - p.head - 2 * PITCH) / lines;
-  const more = Math.max(0, Math.min(wide, high, PITCH));
-  p.gap += more * 0.4;
-  p.pad += more * 0.3;
-  p.w += more * 0.6;
-  p.h += more * 0.3;
+  const wide = Math.max(0, ((width * PITCH) / pixels - flow.right) / p.across);
+  const high = Math.max(0, ((height * PITCH) / pixels - flow.bottom - p.head - loosePitch(p.scale) - p.pad) / lines);
+  const more = Math.min(wide, high, PITCH);
+  // More than this beside the blocks would look like missing Pods.
+  const pad = Math.max(0, Math.min(p.pad + more * 0.3, 14 / p.scale, PITCH / 2) - p.pad);
+  const gap = Math.min(more * 0.4, 16 / p.scale);
+  p.gap += gap;
+  p.pad += pad;
+  p.w += wide - gap;
+  p.h += high - gap;
+  p.cells.columns += Math.floor((wide - gap - 2 * pad) / PITCH + 1e-6);
+  p.cells.rows += Math.floor((high - gap - pad) / PITCH + 1e-6);
 }
 
 /** The number of slots per tile that is enough for this part of the tiles, with spare slots in small clusters. */
 export function roomFor(counts: number[], part: number): number {
   const sorted = [...counts].sort((a, b) => a - b);
   const quantile = sorted[Math.ceil((sorted.length - 1) * part)] ?? 0;
-  return Math.max(8, counts.length > 50 ? quantile : Math.ceil(quantile * 1.1 + 3));
+  return Math.max(4, counts.length > 50 ? quantile + (quantile < 10 ? 1 : 0) : quantile + Math.max(1, Math.floor(quantile / 10)));
 }
 
 /** Lays out groups of tiles in lines. A group that fits into the rest of a line continues there; others start a line. */

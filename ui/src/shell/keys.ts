@@ -62,6 +62,8 @@ function press(event: KeyboardEvent, target: HTMLElement, board: BoardView): boo
       opener.value = true;
       return true;
     case '0':
+      // As large as fits now.
+      board.engine.arrange();
       board.fit(true);
       return true;
     case '+':
