@@ -32,6 +32,13 @@ function onlyDependencies(): Plugin {
   };
 }
 
+/** Removes the comments and the indentation of the shaders, which are strings. */
+const shortShaders: Plugin = {
+  name: 'short-shaders',
+  enforce: 'pre',
+  transform: (code, id) => (id.endsWith('/gl-shaders.ts') ? { code: code.replace(/ *\/\/ .*$/gm, '').replace(/\n\s+/g, '\n'), map: null } : null),
+};
+
 /**
  * All URLs are relative, so that the page works below any path. Nothing is
  * inlined, because the Content-Security-Policy forbids inline scripts and styles.
@@ -44,7 +51,7 @@ export default defineConfig(({ mode }) => ({
   resolve: { conditions: ['source', ...defaultClientConditions] },
   server: { proxy },
   preview: { proxy },
-  plugins: [onlyDependencies()],
+  plugins: [onlyDependencies(), shortShaders],
   worker: { format: 'es' as const, plugins: () => [onlyDependencies()] },
   build: {
     target: 'es2022',

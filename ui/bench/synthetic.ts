@@ -80,7 +80,10 @@ function begin(): void {
     for (let k = 0; k < load; k++) pods.push(makePod(nodeName(i)));
   }
   for (let k = 0; k < Math.min(40, Math.ceil(pods.length * failing * 0.3)); k++) pods.push(makePod(''));
-  for (const pod of pods) rows.setPod(pod, 0);
+  for (const pod of pods) {
+    pod.since = now() - 60 - Math.floor(random() * 1e5);
+    rows.setPod(pod, 0);
+  }
   rows.sync();
   outbox.status({ phase: 'live', text: '', since: Date.now() });
   outbox.changed(false);

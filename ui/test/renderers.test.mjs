@@ -40,7 +40,28 @@ async function eventful(url) {
   return best.time;
 }
 
-for (const [name, query, scheme] of [['near', {}, 'dark'], ['near, light', {}, 'light'], ['faded', { q: 'checkout' }, 'dark'], ['far', { far: 1 }, 'dark']]) {
+/** In the page: replaces the tiles by many small ones with different parts of their Pods, and zooms out. Returns the scale. */
+function manyTiles() {
+  const { board, engine, cluster } = window.watchkeeper;
+  const { layout } = engine;
+  const of = layout.tiles.filter((tile) => tile.used);
+  const rows = of.flatMap((tile) => [...tile.slots]).filter((row) => row >= 0);
+  layout.tiles = Array.from({ length: 700 }, (_, i) => ({
+    ...of[i % of.length], gone: i % 50 === 7, x: (i % 35) * 100.3, y: Math.floor(i / 35) * 81.7, w: 94.3, h: 75.7,
+    slots: new Int32Array(12).map((_, slot) => (slot > i % 13 ? -1 : rows[(i * 7 + slot * 5) % rows.length])),
+  }));
+  // All states, and some of the Pods have changed within the last minute.
+  rows.forEach((row, i) => {
+    engine.look[row] = i % 3 ? 1 : 1 + ((i / 3) % 7);
+    cluster.since[row] = i % 3 ? 1 : engine.seconds - i;
+  });
+  Object.assign(board.camera, { scale: 0.23, x: -100, y: -150 });
+  engine.repaint();
+  board.steered();
+  return board.camera.scale;
+}
+
+for (const [name, query, scheme] of [['near', {}, 'dark'], ['near, light', {}, 'light'], ['faded', { q: 'checkout' }, 'dark'], ['far', { far: 1 }, 'dark'], ['far, light', { far: 1 }, 'light']]) {
   test(name, async () => {
     const pictures = [];
     const { far, ...rest } = query;
@@ -49,11 +70,8 @@ for (const [name, query, scheme] of [['near', {}, 'dark'], ['near, light', {}, '
       await until(`the renderer ${renderer}`, () => page.evaluate((name) => window.watchkeeper.board.figures.renderer === name, renderer));
       await until('Pods in several states', () => page.evaluate(() => window.watchkeeper.cluster.counts.filter(Boolean).length > 1));
       if (far) {
-        await page.evaluate(() => {
-          const { board } = window.watchkeeper;
-          board.camera.zoom(0.3, 0, 0);
-          board.steered();
-        });
+        const scale = await page.evaluate(manyTiles);
+        assert.ok(scale < 0.29, 'tiles are painted as fields');
       }
       const clip = await page.locator('.stage').boundingBox();
       // Wait until the highlights have faded.

@@ -9,11 +9,17 @@
 
 import { State } from '../data/state';
 import type { Camera } from './camera';
-import { FAR, farColour, farGap, farLook, farPlate, Plates } from './far';
-import { BLOCK, PITCH, UNSCHEDULED, type Tile } from './layout';
+import { FAR, farGap, farLook, type FarLook } from './far';
+import { Fields } from './fields';
+import { BLOCK, PITCH, type Tile } from './layout';
 import { mix, type Colour } from './palette';
 import { glow, GLOW, type Renderer, type Scene } from './renderer';
 import { LEVELS, pixel, Sprites } from './sprites';
+
+/** More fields than this are painted together. */
+const MANY = 400;
+/** How many lines of recent changes are looked at per frame. */
+const AGED = 200;
 
 /** A written square of pixels. */
 interface Written {
@@ -37,7 +43,11 @@ export class CanvasRenderer implements Renderer {
   /** Slots that became empty: x and y of the centre and half the side of each. */
   #empty: number[] = [];
   #sprites = new Map<number, Sprites>();
-  #plates: Plates | null = null;
+  #fields: Fields | null = null;
+  /** The tiles painted as fields, and what of each depends on the time. */
+  #aged = new Map<Tile, number>();
+  /** Those of them whose line of recent changes may have to be painted again. */
+  #aging: Tile[] = [];
   #tilesDirty = new Set<Tile>();
 
   constructor(readonly canvas: HTMLCanvasElement) {
@@ -55,6 +65,8 @@ export class CanvasRenderer implements Renderer {
 
   reset(scene: Scene): void {
     this.#whole = true;
+    this.#aged.clear();
+    this.#aging = [];
     this.#sprites.clear();
     this.#lit.clear();
     for (let row = 0; row < scene.length; row++) if (scene.change[row]) this.#lit.add(row);
@@ -69,6 +81,11 @@ export class CanvasRenderer implements Renderer {
 
   updateTile(_scene: Scene, tile: Tile): void {
     this.#tilesDirty.add(tile);
+  }
+
+  age(): boolean {
+    if (!this.#aging.length) for (const [tile, age] of this.#aged) if (age) this.#aging.push(tile);
+    return this.#aging.length > 0;
   }
 
   vacate(scene: Scene, row: number): void {
@@ -86,14 +103,20 @@ export class CanvasRenderer implements Renderer {
       if (!far && levelOf(scene, row, age) !== this.#levels[row]) this.#dirty.add(row);
       if (age > (scene.look[row] === State.gone ? 2 * GLOW : GLOW)) this.#lit.delete(row);
     }
-    if (this.#whole || moved) {
-      this.#all(scene, camera, scale, far, now);
-      this.#context.putImageData(this.#image, 0, 0);
-    } else if (far) {
+    if (far) {
       for (const row of this.#dirty) {
         const tile = scene.layout.tileOf(row);
         if (tile) this.#tilesDirty.add(tile);
       }
+      for (const tile of this.#aging.splice(-AGED)) if (ageOf(farLook(tile, scene)) !== this.#aged.get(tile)) this.#tilesDirty.add(tile);
+    } else {
+      this.#aged.clear();
+      this.#aging = [];
+    }
+    if (this.#whole || moved || (far && this.#tilesDirty.size > MANY)) {
+      this.#all(scene, camera, scale, far, now);
+      this.#context.putImageData(this.#image, 0, 0);
+    } else if (far) {
       for (const tile of this.#tilesDirty) this.#repaintTile(scene, camera, scale, tile, far, now);
     } else {
       for (const tile of this.#tilesDirty) this.#repaintTile(scene, camera, scale, tile, far, now);
@@ -103,7 +126,7 @@ export class CanvasRenderer implements Renderer {
     this.#empty = [];
     this.#tilesDirty.clear();
     this.#dirty.clear();
-    return !far && this.#lit.size > 0;
+    return far ? this.#aging.length > 0 : this.#lit.size > 0;
   }
 
   dispose(): void {
@@ -121,7 +144,7 @@ export class CanvasRenderer implements Renderer {
     const x = (tile.x - camera.x) * scale;
     const y = (tile.y - camera.y) * scale;
     if (x > this.canvas.width || y > this.canvas.height || x + tile.w * scale < 0 || y + tile.h * scale < 0) return;
-    if (far) this.#field(scene, camera, scale, tile, x, y);
+    if (far) this.#field(scene, scale, tile, x, y);
     else {
       const { theme } = scene;
       const edge = scene.tile(tile).edge ?? theme.edge;
@@ -199,12 +222,11 @@ export class CanvasRenderer implements Renderer {
   }
 
   /** Paints the background of a tile: fill, edge and round corners. */
-  #ground(x: number, y: number, tile: { w: number; h: number }, scale: number, fill: Colour, edge: Colour, gap = 0): void {
+  #ground(x: number, y: number, tile: Tile, scale: number, fill: Colour, edge: Colour): void {
     const left = Math.round(x);
     const top = Math.round(y);
-    const short = gap && farGap(gap, scale);
-    const right = Math.round(x + (tile.w + gap) * scale) - short - 1;
-    const bottom = Math.round(y + (tile.h + gap) * scale) - short - 1;
+    const right = Math.round(x + tile.w * scale) - 1;
+    const bottom = Math.round(y + tile.h * scale) - 1;
     const radius = Math.min(8 * this.#ratio, 4 * scale, (right - left) / 4);
     const line = Math.max(1, Math.round(this.#ratio));
     const { width, height } = this.canvas;
@@ -232,25 +254,20 @@ export class CanvasRenderer implements Renderer {
   }
 
   /** Paints a tile as it appears zoomed out. */
-  #field(scene: Scene, camera: Camera, scale: number, tile: Tile, x: number, y: number): void {
-    const { theme } = scene;
+  #field(scene: Scene, scale: number, tile: Tile, x: number, y: number): void {
     const { gap } = scene.layout;
-    const far = farLook(tile, scene.look, scene.flags);
-    if (tile.name === UNSCHEDULED) {
-      this.#ground(x, y, tile, scale, theme.tile, theme.edge, gap);
-      if (far.pods) this.#ground(x, y, { w: Math.max(tile.h, (tile.w * far.pods) / tile.slots.length), h: tile.h }, scale, theme.state.pending, theme.state.pending, gap);
-      return;
-    }
-    const fill = tile.gone ? mix(theme.board, theme.tile, 0.4) : farColour(theme, far.level);
-    this.#ground(x, y, tile, scale, fill, scene.tile(tile).edge ?? (far.level ? fill : theme.edge), gap);
-    const plate = farPlate(tile, far);
-    if (!plate) return;
-    if (this.#plates?.theme !== theme) this.#plates = new Plates(theme);
-    const size = Math.round(2 * plate.half * scale);
-    if (size < 3) return;
-    this.#copy(this.#plates.get(far.state, size, far.level), Math.round((plate.x - camera.x) * scale - size / 2), Math.round((plate.y - camera.y) * scale - size / 2), size);
+    const look = farLook(tile, scene);
+    this.#aged.set(tile, ageOf(look));
+    if (this.#fields?.theme !== scene.theme) this.#fields = new Fields(scene.theme);
+    const short = farGap(gap, scale);
+    const box = { left: Math.round(x), top: Math.round(y), right: Math.round(x + (tile.w + gap) * scale) - short, bottom: Math.round(y + (tile.h + gap) * scale) - short };
+    const { width, height } = this.canvas;
+    this.#fields.paint({ data: this.#pixels, width, height }, box, tile, look, scene.tile(tile).edge, Math.max(1, Math.round(this.#ratio)));
   }
 }
+
+/** What of a field depends on the time. */
+const ageOf = ({ recent, fresh }: FarLook): number => recent * 16 + fresh;
 
 /** The highlight level of a row `age` milliseconds after its change; for a ghost, how far it has shrunk. */
 function levelOf(scene: Scene, row: number, age: number): number {

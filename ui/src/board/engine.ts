@@ -8,9 +8,11 @@
  */
 
 import { compileFilter } from '../app/filter';
+import { clock } from '../data/clock';
 import type { Cluster } from '../data/cluster';
 import type { Batch } from '../data/protocol';
 import { State } from '../data/state';
+import { RECENT } from './far';
 import { Layout, type Tile } from './layout';
 import type { Arrangement } from './order';
 import { DARK, SHADES, type Colour, type Theme } from './palette';
@@ -35,6 +37,10 @@ export class Engine implements Scene {
   #slots = 0;
   #arrangedNodes = 0;
   #leaving: number[] = [];
+  /** When Pods of a tile were deleted, in seconds since 1970, by its name. */
+  readonly #deleted = new Map<string, number[]>();
+  /** Whether a deletion happens when it is applied; in the past it may be a step to another moment. */
+  live: () => boolean = () => true;
   /** Whether the user has panned or zoomed. */
   steered: () => boolean = () => false;
   /** Called after the board was arranged. */
@@ -52,6 +58,25 @@ export class Engine implements Scene {
     return this.cluster.changed;
   }
 
+  get since(): Int32Array {
+    return this.cluster.since;
+  }
+  get created(): Int32Array {
+    return this.cluster.created;
+  }
+  get seconds(): number {
+    return clock.now();
+  }
+
+  deleted(tile: Tile): readonly number[] {
+    const times = this.#deleted.get(tile.name);
+    if (!times) return [];
+    const from = clock.now() - RECENT;
+    while (times.length && times[0] <= from) times.shift();
+    if (!times.length) this.#deleted.delete(tile.name);
+    return times;
+  }
+
   tile(tile: Tile): { edge: Colour | null; faded: boolean } {
     const node = this.cluster.nodes.get(tile.name);
     const lost = node?.row && node.row.ready !== 'True';
@@ -66,6 +91,7 @@ export class Engine implements Scene {
     this.#grow();
     if (batch.reset) {
       this.#arranged = 0;
+      this.#deleted.clear();
       this.matches = compileFilter(this.#filter, cluster);
     }
     if (!before || applied.all) {
@@ -91,7 +117,12 @@ export class Engine implements Scene {
       this.#updateLook(row);
     }
     for (const row of applied.changed) this.#updateLook(row);
-    for (const row of applied.gone) this.look[row] = State.gone;
+    for (const row of applied.gone) {
+      this.look[row] = State.gone;
+      const tile = layout.tileOf(row);
+      if (!tile || !this.live()) continue;
+      (this.#deleted.get(tile.name) ?? this.#deleted.set(tile.name, []).get(tile.name)!).push(clock.now());
+    }
     if (layout.version !== version || applied.nodes.length) this.renderer?.reset(this);
     for (const tile of layout.resized) this.renderer?.updateTile(this, tile);
     layout.resized.clear();
@@ -100,12 +131,13 @@ export class Engine implements Scene {
     this.renderer?.update(this, applied.gone);
   }
 
-  /** Shows the states at the clock's time: a Pod that crashed recovers without an event. Returns whether any changed. */
+  /** Shows the states at the clock's time: a Pod that crashed recovers without an event. Changes are older then. Returns whether there is something to paint. */
   reassess(now: number): boolean {
     const rows = this.cluster.reassess(now);
     for (const row of rows) this.#updateLook(row);
     this.renderer?.update(this, rows);
-    return rows.length > 0;
+    const older = this.renderer?.age() ?? false;
+    return rows.length > 0 || older;
   }
 
   /** Removes ghosts that were shown long enough. Returns whether there were any. */

@@ -13,7 +13,7 @@ import { age, count } from '../data/quantity';
 import { State } from '../data/state';
 import type { Camera } from './camera';
 import { drawCard } from './card';
-import { FAR, farLook } from './far';
+import { FAR, farCalm } from './far';
 import { BLOCK, PITCH, UNSCHEDULED, type Layout, type Tile } from './layout';
 import { css, mix, type Theme } from './palette';
 import { glow } from './renderer';
@@ -81,7 +81,7 @@ export function drawOverlay(
         drawCard(context, cluster, row, left, top, size, theme, marks.matches !== null && !marks.matches(row), cluster.change[row] && !marks.reducedMotion ? glow(now - cluster.changed[row]) : 0);
       }
     }
-    if (far) drawCount(context, theme, tile, x + w / 2, y + (tile.h * camera.scale) / 2, w, marks);
+    if (far) drawCount(context, theme, tile, x + w / 2, y + (tile.h * camera.scale) / 2, w, tile.h * camera.scale, marks);
     else drawHead(context, layout, cluster, camera, theme, tile, x, y, w, marks);
     if (tile.name === marks.selectedTile || tile.name === marks.hoverTile) {
       context.strokeStyle = css(tile.name === marks.selectedTile ? theme.accent : mix(theme.edge, theme.text, 0.45));
@@ -108,11 +108,11 @@ function groupSums(layout: Layout, cluster: Cluster): Map<string, string> {
   return new Map([...sums].map(([group, [nodes, pods, lost]]) => [group, `${count(nodes, 'node')} · ${count(pods, 'pod')}${lost ? ` · ${lost} NotReady` : ''}`]));
 }
 
-/** Draws the number of Pods on a field without a plate, if it fits. */
-function drawCount(context: CanvasRenderingContext2D, theme: Theme, tile: Tile, x: number, y: number, w: number, marks: Marks): void {
-  if (w < 18 || tile.name === UNSCHEDULED) return;
-  const { state, pods } = farLook(tile, marks.look, marks.flags);
-  if (state !== State.none || !pods) return;
+/** Draws the number of Pods on a field without a sign, if it fits. */
+function drawCount(context: CanvasRenderingContext2D, theme: Theme, tile: Tile, x: number, y: number, w: number, h: number, marks: Marks): void {
+  if (w < 18 || h < 20 || tile.name === UNSCHEDULED) return;
+  const pods = farCalm(tile, marks.look, marks.flags);
+  if (!pods) return;
   context.font = `11px ${SANS}`;
   context.fillStyle = css(theme.text, 0.85);
   context.textAlign = 'center';

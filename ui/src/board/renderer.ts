@@ -8,17 +8,17 @@
  */
 
 import type { Camera } from './camera';
+import type { FarScene } from './far';
 import type { Layout, Tile } from './layout';
 import type { Theme } from './palette';
 
 /** What to paint. The arrays are indexed by row and shared; they change between frames. */
-export interface Scene {
+export interface Scene extends FarScene {
   layout: Layout;
   /** The number of rows. */
   length: number;
-  /** The shown state of each row. */
+  /** The shown state of each row; FADED and the shade. */
   look: Uint8Array;
-  /** FADED and the shade. */
   flags: Uint8Array;
   /** The last change of each row (`Change`), and when, as of performance.now(). */
   change: Uint8Array;
@@ -45,6 +45,8 @@ export interface Renderer {
   update(scene: Scene, rows: Iterable<number>): void;
   /** The blocks of a tile moved. */
   updateTile(scene: Scene, tile: Tile): void;
+  /** The clock has moved: changes are older. Returns whether there is something to paint. */
+  age(): boolean;
   /** A block is about to leave its slot. */
   vacate(scene: Scene, row: number): void;
   /** Paints a frame. `moved`: the camera has moved since the last one. Returns whether an animation is running. */

@@ -8,9 +8,9 @@
  */
 
 import type { Camera } from './camera';
-import { FAR, farColour, farGap, farLook, farPlate, SIGN } from './far';
+import { FAR, farGap, farLook } from './far';
 import { attribute, Program } from './gl-program';
-import { BLOCK_FRAGMENT, BLOCK_VERTEX, RECT_FRAGMENT, RECT_VERTEX } from './gl-shaders';
+import { BLOCK_FRAGMENT, BLOCK_VERTEX, FIELD_FRAGMENT, FIELD_VERTEX, RECT_FRAGMENT, RECT_VERTEX } from './gl-shaders';
 import { PITCH, UNSCHEDULED, type Tile } from './layout';
 import { mix, stateColours, type Colour } from './palette';
 import { GLOW, type Renderer, type Scene } from './renderer';
@@ -20,13 +20,21 @@ const POSITION = 12;
 const LOOK = 8;
 /** Rows per span. */
 const SPAN = 256;
+/** Bytes per corner of a tile, near and far. */
 const RECT = 24;
+const FIELD = 32;
+
+/** How often the fields are written, in milliseconds. */
+const fieldInterval = 250;
+
+const unit = (colour: Colour): number[] => colour.map((v) => v / 255);
 
 export class WebGLRenderer implements Renderer {
   readonly kind = 'webgl';
   readonly #gl: WebGL2RenderingContext;
   readonly #blocks: Program;
   readonly #rects: Program;
+  readonly #fields: Program;
   readonly #positionBuffer: WebGLBuffer;
   readonly #lookBuffer: WebGLBuffer;
   readonly #rectBuffer: WebGLBuffer;
@@ -35,17 +43,17 @@ export class WebGLRenderer implements Renderer {
   #look = new DataView(new ArrayBuffer(0));
   #rows = 0;
   #rectCount = 0;
-  /** The shapes on plates, drawn as blocks, at most one per tile. */
-  readonly #signPositions: WebGLBuffer;
-  readonly #signLooks: WebGLBuffer;
-  #signCount = 0;
   #ratio = 1;
   #dirty = new Set<number>();
   #replace = true;
   #repaint = true;
   #litUntil = 0;
   #wasFar = false;
-  #bandsAt = 0;
+  /** The fields are older than the data. */
+  #stale = false;
+  /** When the fields were written, and whether any of them has a line of recent changes. */
+  #fieldsAt = 0;
+  #recent = false;
   readonly #epoch = performance.now();
 
   /** Throws if there is no WebGL2, or only slow software and `slow` is false. */
@@ -55,7 +63,8 @@ export class WebGLRenderer implements Renderer {
     this.#gl = gl;
     this.#blocks = new Program(gl, BLOCK_VERTEX, BLOCK_FRAGMENT);
     this.#rects = new Program(gl, RECT_VERTEX, RECT_FRAGMENT);
-    [this.#positionBuffer, this.#lookBuffer, this.#rectBuffer, this.#index, this.#signPositions, this.#signLooks] = Array.from({ length: 6 }, () => gl.createBuffer()!);
+    this.#fields = new Program(gl, FIELD_VERTEX, FIELD_FRAGMENT);
+    [this.#positionBuffer, this.#lookBuffer, this.#rectBuffer, this.#index] = Array.from({ length: 4 }, () => gl.createBuffer()!);
     gl.enable(gl.BLEND);
     gl.blendFunc(gl.ONE, gl.ONE_MINUS_SRC_ALPHA);
   }
@@ -80,11 +89,17 @@ export class WebGLRenderer implements Renderer {
 
   update(_scene: Scene, rows: Iterable<number>): void {
     for (const row of rows) this.#dirty.add(row);
-    this.#repaint = true;
+    this.#stale = true;
+    if (!this.#wasFar) this.#repaint = true;
   }
 
   updateTile(_scene: Scene, tile: Tile): void {
     for (const row of tile.slots) if (row >= 0) this.#dirty.add(row);
+  }
+
+  age(): boolean {
+    if (this.#recent) this.#stale = true;
+    return this.#wasFar && this.#stale;
   }
 
   vacate(_scene: Scene, row: number): void {
@@ -97,31 +112,35 @@ export class WebGLRenderer implements Renderer {
     const far = PITCH * scale < FAR;
     if (this.#replace || scene.length > this.#rows) this.#writeAll(scene);
     else if (this.#dirty.size) this.#writeDirty(scene);
-    if (this.#replace || far !== this.#wasFar || (far && this.#repaint && now - this.#bandsAt > 250)) this.#writeRects(scene, far, now);
-    const lit = now < this.#litUntil;
-    if (!this.#replace && !this.#repaint && !moved && !lit) return false;
-    const waiting = far && this.#repaint && now - this.#bandsAt > 0;
+    if (this.#replace || far !== this.#wasFar || (far && this.#stale && now - this.#fieldsAt > fieldInterval)) {
+      if (far) this.#writeFields(scene, now);
+      else this.#writeRects(scene);
+    }
+    // Highlights are invisible when zoomed out. Fields that are older than the data are painted when they are due.
+    const more = far ? this.#stale : now < this.#litUntil;
+    if (!this.#replace && !this.#repaint && !moved && (far || !more)) return more;
     this.#replace = this.#repaint = false;
     this.#wasFar = far;
 
     const { theme } = scene;
     gl.clearColor(theme.board[0] / 255, theme.board[1] / 255, theme.board[2] / 255, 1);
     gl.clear(gl.COLOR_BUFFER_BIT);
-    this.#drawRects(camera, scale, far ? scene.layout.gap : 0);
-    if (far) this.#drawBlocks(scene, camera, scale, now, this.#signPositions, this.#signLooks, this.#signCount);
-    else this.#drawBlocks(scene, camera, scale, now, this.#positionBuffer, this.#lookBuffer, scene.length);
-    return lit || waiting;
+    if (far) this.#drawFields(scene, camera, scale);
+    else {
+      this.#drawRects(camera, scale);
+      this.#drawBlocks(scene, camera, scale, now);
+    }
+    return more;
   }
 
   dispose(): void {
     this.#gl.getExtension('WEBGL_lose_context')?.loseContext();
   }
 
-  #drawRects(camera: Camera, scale: number, gap: number): void {
+  #drawRects(camera: Camera, scale: number): void {
     const gl = this.#gl;
     this.#rects.use(camera, scale, this.canvas);
     gl.uniform1f(this.#rects.at('round_corner'), Math.min(8 * this.#ratio, 4 * scale));
-    gl.uniform2f(this.#rects.at('gap'), gap, gap && farGap(gap, scale));
     gl.uniform1f(this.#rects.at('line'), Math.max(1, Math.round(this.#ratio)));
     gl.bindBuffer(gl.ARRAY_BUFFER, this.#rectBuffer);
     attribute(gl, 0, 4, gl.FLOAT, false, RECT, 0);
@@ -131,23 +150,44 @@ export class WebGLRenderer implements Renderer {
     gl.drawElements(gl.TRIANGLES, 6 * this.#rectCount, gl.UNSIGNED_INT, 0);
   }
 
-  #drawBlocks(scene: Scene, camera: Camera, scale: number, now: number, positions: WebGLBuffer, looks: WebGLBuffer, count: number): void {
+  #drawFields({ theme, layout }: Scene, camera: Camera, scale: number): void {
+    const gl = this.#gl;
+    const fields = this.#fields;
+    fields.use(camera, scale, this.canvas);
+    gl.uniform2f(fields.at('gap'), layout.gap, farGap(layout.gap, scale));
+    gl.uniform1i(fields.at('line'), Math.max(1, Math.round(this.#ratio)));
+    gl.uniform3fv(fields.at('colours'), stateColours(theme).flatMap(unit));
+    for (const [name, colour] of [['ground', theme.tile], ['deleted', mix(theme.board, theme.tile, 0.4)], ['text', theme.text]] as const) gl.uniform3fv(fields.at(name), unit(colour));
+    gl.bindBuffer(gl.ARRAY_BUFFER, this.#rectBuffer);
+    attribute(gl, 0, 4, gl.FLOAT, false, FIELD, 0);
+    for (let at = 1; at < 4; at++) {
+      gl.enableVertexAttribArray(at);
+      gl.vertexAttribIPointer(at, 4, gl.UNSIGNED_BYTE, FIELD, 12 + 4 * at);
+    }
+    attribute(gl, 4, 4, gl.UNSIGNED_BYTE, true, FIELD, 28);
+    gl.bindBuffer(gl.ELEMENT_ARRAY_BUFFER, this.#index);
+    gl.drawElements(gl.TRIANGLES, 6 * this.#rectCount, gl.UNSIGNED_INT, 0);
+    // The other programs do not use these.
+    for (const at of [3, 4]) gl.disableVertexAttribArray(at);
+  }
+
+  #drawBlocks(scene: Scene, camera: Camera, scale: number, now: number): void {
     const gl = this.#gl;
     const { theme } = scene;
     this.#blocks.use(camera, scale, this.canvas);
     gl.uniform1f(this.#blocks.at('now'), (now - this.#epoch) / 1000);
     gl.uniform1f(this.#blocks.at('reduced_motion'), scene.reducedMotion ? 1 : 0);
-    gl.uniform3fv(this.#blocks.at('colours'), stateColours(theme).flatMap((c) => c.map((v) => v / 255)));
-    gl.uniform3fv(this.#blocks.at('shade'), theme.shade.map((v) => v / 255));
-    gl.uniform3fv(this.#blocks.at('glow'), theme.glow.map((v) => v / 255));
-    gl.bindBuffer(gl.ARRAY_BUFFER, positions);
+    gl.uniform3fv(this.#blocks.at('colours'), stateColours(theme).flatMap(unit));
+    gl.uniform3fv(this.#blocks.at('shade'), unit(theme.shade));
+    gl.uniform3fv(this.#blocks.at('glow'), unit(theme.glow));
+    gl.bindBuffer(gl.ARRAY_BUFFER, this.#positionBuffer);
     attribute(gl, 0, 3, gl.FLOAT, false, POSITION, 0);
-    gl.bindBuffer(gl.ARRAY_BUFFER, looks);
+    gl.bindBuffer(gl.ARRAY_BUFFER, this.#lookBuffer);
     gl.enableVertexAttribArray(1);
     gl.vertexAttribIPointer(1, 4, gl.UNSIGNED_BYTE, LOOK, 0);
     attribute(gl, 2, 1, gl.FLOAT, false, LOOK, 4);
     gl.bindBuffer(gl.ELEMENT_ARRAY_BUFFER, this.#index);
-    gl.drawElements(gl.TRIANGLES, 6 * count, gl.UNSIGNED_INT, 0);
+    gl.drawElements(gl.TRIANGLES, 6 * scene.length, gl.UNSIGNED_INT, 0);
   }
 
   #writeAll(scene: Scene): void {
@@ -200,65 +240,49 @@ export class WebGLRenderer implements Renderer {
     }
   }
 
-  #writeRects(scene: Scene, far: boolean, now: number): void {
+  /** Writes the tiles. */
+  #writeRects(scene: Scene): void {
     const { theme, layout } = scene;
-    const floats: number[][] = [];
-    const colours: [Colour, Colour, number][] = [];
-    const signs: [number, number, number, number][] = [];
-    for (const tile of layout.tiles) {
-      const { edge } = scene.tile(tile);
-      const look = farLook(tile, scene.look, scene.flags);
-      const loose = tile.name === UNSCHEDULED;
-      const fill = tile.gone ? mix(theme.board, theme.tile, 0.4) : far && !loose ? farColour(theme, look.level) : theme.tile;
-      floats.push([tile.x, tile.y, tile.w, tile.h]);
-      colours.push([fill, edge ?? (far && look.level && !loose ? fill : theme.edge), 255]);
-      if (!far) continue;
-      if (loose && look.pods) {
-        floats.push([tile.x, tile.y, Math.max(tile.h, (tile.w * look.pods) / tile.slots.length), tile.h]);
-        colours.push([theme.state.pending, theme.state.pending, 255]);
-      }
-      const plate = farPlate(tile, look);
-      if (!plate) continue;
-      floats.push([plate.x - plate.half, plate.y - plate.half, 2 * plate.half, 2 * plate.half]);
-      colours.push([theme.tile, theme.tile, 0]);
-      signs.push([plate.x, plate.y, plate.half * SIGN, look.state]);
-    }
-    this.#writeSigns(signs);
-    const data = new DataView(new ArrayBuffer(floats.length * 4 * RECT));
-    floats.forEach((rect, i) => {
-      for (let corner = 0; corner < 4; corner++) {
-        const at = (i * 4 + corner) * RECT;
-        rect.forEach((value, n) => data.setFloat32(at + 4 * n, value, true));
-        const [fill, edge, spaced] = colours[i];
-        [...fill, 255, ...edge, spaced].forEach((value, n) => data.setUint8(at + 16 + n, value));
-      }
+    const data = new DataView(new ArrayBuffer(layout.tiles.length * 4 * RECT));
+    layout.tiles.forEach((tile, i) => {
+      const fill = tile.gone ? mix(theme.board, theme.tile, 0.4) : theme.tile;
+      const bytes = [...fill, 255, ...(scene.tile(tile).edge ?? theme.edge), 255];
+      writeCorners(data, i, RECT, tile, bytes);
     });
-    if (floats.length > this.#rows) {
-      this.#rows = 2 ** Math.ceil(Math.log2(floats.length));
-      this.#writeAll(scene);
-    }
-    this.#gl.bindBuffer(this.#gl.ARRAY_BUFFER, this.#rectBuffer);
-    this.#gl.bufferData(this.#gl.ARRAY_BUFFER, data, this.#gl.DYNAMIC_DRAW);
-    this.#rectCount = floats.length;
-    this.#bandsAt = now;
-    this.#repaint = true;
+    this.#upload(scene, this.#rectBuffer, data);
   }
 
-  #writeSigns(signs: [number, number, number, number][]): void {
-    const gl = this.#gl;
-    const positions = new Float32Array(signs.length * 12);
-    const looks = new Uint32Array((signs.length * 4 * LOOK) / 4);
-    signs.forEach(([x, y, half, state], i) => {
-      for (let corner = 4 * i; corner < 4 * i + 4; corner++) {
-        positions.set([x, y, half], 3 * corner);
-        looks[(corner * LOOK) / 4] = state;
-      }
+  /** Writes the tiles as fields. */
+  #writeFields(scene: Scene, now: number): void {
+    const { theme, layout } = scene;
+    const data = new DataView(new ArrayBuffer(layout.tiles.length * 4 * FIELD));
+    this.#recent = false;
+    layout.tiles.forEach((tile, i) => {
+      const look = farLook(tile, scene);
+      const loose = tile.name === UNSCHEDULED;
+      const bare = loose || tile.gone || !look.pods;
+      const edge = scene.tile(tile).edge ?? (bare ? theme.edge : null);
+      const kind = loose ? 2 : tile.gone ? 1 : 0;
+      if (look.recent) this.#recent = true;
+      const { parts } = look;
+      const shares = loose ? [0, 0, 0, look.total, 0, 0, 0, 0] : bare ? [0, 0, 0, 0, 0, 0, 0, 0] : [...parts, look.recent];
+      writeCorners(data, i, FIELD, tile, [...shares, bare ? 0 : look.state, look.fresh, kind, edge ? 1 : 0, ...(edge ?? theme.edge), 255]);
     });
-    gl.bindBuffer(gl.ARRAY_BUFFER, this.#signPositions);
-    gl.bufferData(gl.ARRAY_BUFFER, positions, gl.DYNAMIC_DRAW);
-    gl.bindBuffer(gl.ARRAY_BUFFER, this.#signLooks);
-    gl.bufferData(gl.ARRAY_BUFFER, looks, gl.DYNAMIC_DRAW);
-    this.#signCount = signs.length;
+    this.#upload(scene, this.#rectBuffer, data);
+    this.#fieldsAt = now;
+    this.#stale = false;
+  }
+
+  #upload(scene: Scene, buffer: WebGLBuffer, data: DataView): void {
+    const gl = this.#gl;
+    this.#rectCount = scene.layout.tiles.length;
+    if (this.#rectCount > this.#rows) {
+      this.#rows = 2 ** Math.ceil(Math.log2(this.#rectCount));
+      this.#writeAll(scene);
+    }
+    gl.bindBuffer(gl.ARRAY_BUFFER, buffer);
+    gl.bufferData(gl.ARRAY_BUFFER, data, gl.DYNAMIC_DRAW);
+    this.#repaint = true;
   }
 
   #writeIndex(rows: number): void {
@@ -267,5 +291,16 @@ export class WebGLRenderer implements Renderer {
     for (let i = 0; i < rows; i++) index.set([4 * i, 4 * i + 1, 4 * i + 2, 4 * i + 2, 4 * i + 1, 4 * i + 3], 6 * i);
     gl.bindBuffer(gl.ELEMENT_ARRAY_BUFFER, this.#index);
     gl.bufferData(gl.ELEMENT_ARRAY_BUFFER, index, gl.STATIC_DRAW);
+  }
+}
+
+/** Writes a rectangle and the bytes after it for each of its four corners. */
+function writeCorners(data: DataView, i: number, stride: number, { x, y, w, h }: Tile, bytes: number[]): void {
+  for (let at = i * 4 * stride; at < (i + 1) * 4 * stride; at += stride) {
+    data.setFloat32(at, x, true);
+    data.setFloat32(at + 4, y, true);
+    data.setFloat32(at + 8, w, true);
+    data.setFloat32(at + 12, h, true);
+    for (let n = 0; n < bytes.length; n++) data.setUint8(at + 16 + n, bytes[n]);
   }
 }

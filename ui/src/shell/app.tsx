@@ -93,6 +93,7 @@ export function start(worker: Worker, source: History = history): void {
     if (!first) engine.arrange();
     first = false;
   });
+  engine.live = () => mode.peek() === null;
   matchCount.value = () => engine.matching();
   // Without contact, ages stop at the last one, as everything on the board does.
   clock.now = () => (playhead.peek() || lost.peek() || now()) / 1000;

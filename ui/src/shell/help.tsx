@@ -5,6 +5,7 @@ import { useEffect, useRef } from 'preact/hooks';
 import { help } from '../app/state';
 import { STATES } from '../data/state';
 import { StripLegend, Swatch } from '../time/legend';
+import { AfarLegend } from './afar';
 import { Shape } from './shape';
 import { WORDS } from './words';
 
@@ -49,6 +50,10 @@ export function Help() {
         <section>
           <h2>Shapes</h2>
           <dl>{STATES.map((state) => <><dt><Shape state={state} size={16} /> {state}</dt><dd>{WORDS[state]}</dd></>)}<dt><Swatch mark="unrecorded" /> stale</dt><dd>the hatched board: no contact, the last known state</dd></dl>
+        </section>
+        <section>
+          <h2>From afar</h2>
+          <AfarLegend />
         </section>
         <section>
           <h2>Filter</h2>
