@@ -15,6 +15,7 @@ const variants = {
 };
 
 const total = { '': 0, '.br': 0, '.gz': 0 };
+let later = 0; // of total['.gz']: what is not loaded at first
 for (const entry of readdirSync(dist, { recursive: true, withFileTypes: true })) {
   if (!entry.isFile()) continue;
   const name = join(entry.parentPath ?? entry.path, entry.name);
@@ -24,9 +25,10 @@ for (const entry of readdirSync(dist, { recursive: true, withFileTypes: true }))
     const small = compress(body);
     const worth = small.length < 0.95 * body.length;
     total[extension] += worth ? small.length : body.length;
+    if (extension === '.gz' && entry.name.startsWith('later-')) later += small.length;
     if (worth) writeFileSync(name + extension, small);
   }
 }
 // Go's embed needs a file in the folder even if nothing was built.
 writeFileSync(join(dist, '.gitkeep'), '');
-console.log(`the page is ${total['']} bytes: ${total['.gz']} in gzip, ${total['.br']} in brotli`);
+console.log(`the page is ${total['']} bytes: ${total['.gz']} in gzip, of which ${total['.gz'] - later} are loaded at first, ${total['.br']} in brotli`);

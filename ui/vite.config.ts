@@ -60,6 +60,8 @@ export default defineConfig(({ mode }) => ({
     cssCodeSplit: false,
     modulePreload: { polyfill: false },
     rollupOptions: {
+      // What is not loaded at first: see embed_test.go.
+      output: { chunkFileNames: (chunk: { isDynamicEntry: boolean }) => `assets/${chunk.isDynamicEntry ? 'later-' : ''}[name]-[hash].js` },
       ...(mode === 'bench' ? { input: 'bench/index.html' } : {}),
       // Reading a signal's value subscribes to it, so unused reads must stay.
       treeshake: { propertyReadSideEffects: 'always' as const },

@@ -13,7 +13,7 @@
  */
 
 import { State } from '../data/state';
-import { UNSCHEDULED, type Tile } from './layout';
+import { UNSCHEDULED, type Tile } from './positions';
 import { FADED } from './renderer';
 
 /** Below this many device pixels per block and gap, tiles are painted as fields. */

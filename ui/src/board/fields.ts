@@ -5,7 +5,7 @@
 
 import { State } from '../data/state';
 import { bandHeights, BANDS, CALM, FRESH, lineAlpha, patterned, share, SIGN, signOf, stripHeight, type FarLook } from './far';
-import { UNSCHEDULED, type Tile } from './layout';
+import { UNSCHEDULED, type Tile } from './positions';
 import { mix, stateColours, type Colour, type Theme } from './palette';
 import { coverage, distance } from './shapes';
 import { pixel } from './sprites';

@@ -180,6 +180,7 @@ ${SHAPE}
 const uint BANDS[${BANDS.length}] = uint[](${BANDS.map((state) => `${state}u`).join(', ')});
 int part(int band) { return int(band < 4 ? low[band] : high[band - 4]); }
 int share(int part, int of) { return (2 * part * of + 255) / 510; }
+int height(int band, int of) { return part(band) == 0 ? 0 : max(band < ${PRESSING} ? 2 : 1, share(part(band), of)); }
 bool patterned(uint state, ivec2 at) {
   if (state == ${State.unready}u) return (at.x & 3) < 2;
   if (state == ${State.pending}u) return (at.x & 1) == 0;
@@ -200,14 +201,13 @@ vec3 stack(ivec2 at) {
     return mix(ground, colours[what.x], clamp(0.5 - d * size / 2.0, 0.0, 1.0));
   }
   if (at.y >= body) {
-    bool on = high.w > 0u && at.y > body && at.x < max(1, (2 * area.x * int(high.w) + 255) / 510);
+    bool on = high.w > 0u && at.y > body && at.x < max(1, share(int(high.w), area.x));
     return on ? mix(ground, text, 0.25 + 0.75 * float(what.y) / ${FRESH.toFixed(1)}) : ground;
   }
   int used = 0;
   int total = 0;
   for (int band = 0; band < ${BANDS.length - 1}; band++) {
-    if (part(band) == 0) continue;
-    used += max(band < ${PRESSING} ? 2 : 1, share(part(band), body));
+    used += height(band, body);
     total += part(band);
   }
   int ready = part(${BANDS.length - 1});
@@ -215,8 +215,7 @@ vec3 stack(ivec2 at) {
   int y = max(0, body - used - rest);
   if (at.y < y) return ground;
   for (int band = 0; band < ${BANDS.length - 1}; band++) {
-    if (part(band) == 0) continue;
-    y += max(band < ${PRESSING} ? 2 : 1, share(part(band), body));
+    y += height(band, body);
     if (at.y < y) return patterned(BANDS[band], at) ? colours[BANDS[band]] : ground;
   }
   return mix(ground, colours[${State.ready}], ${CALM.toFixed(2)});
@@ -229,6 +228,6 @@ void main() {
   if (what.z == 0u) c = stack(at);
   if (edged) c = rim;
   // Unscheduled Pods.
-  if (what.z == 2u && low.w > 0u && at.x < min(area.x, max(area.y, (2 * area.x * int(low.w) + 255) / 510))) c = colours[${State.pending}];
+  if (what.z == 2u && low.w > 0u && at.x < min(area.x, max(area.y, share(int(low.w), area.x)))) c = colours[${State.pending}];
   pixel = vec4(c, 1.0);
 }`;

@@ -14,7 +14,6 @@ import { follow } from './follow';
 import { BLOCK, PITCH } from './layout';
 import { drawOverlay, NEAR, type Marks } from './overlay';
 import type { Renderer } from './renderer';
-import { WebGLRenderer } from './webgl';
 
 /** How often the overlay is drawn when only data changes, in milliseconds. */
 const overlayInterval = 250;
@@ -222,19 +221,32 @@ export class BoardView {
     this.touch();
   }
 
+  /** Paints with the CPU, and with the GPU as soon as the code for it is loaded. */
   #useRenderer(forced: Renderer['kind'] | ''): void {
+    const first = this.#show((canvas) => new CanvasRenderer(canvas));
+    if (forced === 'canvas' || (!forced && !hasGPU())) return;
+    import('./webgl').then(
+      ({ WebGLRenderer }) => {
+        // Meanwhile the board may have been closed.
+        if (this.engine.renderer !== first) return;
+        this.#show((canvas) => new WebGLRenderer(canvas, forced === 'webgl'));
+        this.#resize();
+      },
+    ).catch((error: Error) => console.info(`the board is painted without WebGL: ${error.message}`));
+  }
+
+  /** Replaces the canvas and its renderer. A canvas supports only one kind of context. */
+  #show(make: (canvas: HTMLCanvasElement) => Renderer): Renderer {
+    const canvas = document.createElement('canvas');
+    const renderer = make(canvas);
     this.engine.renderer?.dispose();
     this.#canvas?.remove();
-    this.#canvas = document.createElement('canvas');
-    this.#parent!.prepend(this.#canvas);
-    this.engine.renderer = choose(this.#canvas, forced, () => {
-      this.#canvas!.remove();
-      this.#canvas = document.createElement('canvas');
-      this.#parent!.prepend(this.#canvas);
-      return this.#canvas;
-    });
-    this.figures.renderer = this.engine.renderer.kind;
+    this.#canvas = canvas;
+    this.#parent!.prepend(canvas);
+    this.engine.renderer = renderer;
+    this.figures.renderer = renderer.kind;
     this.engine.repaint();
+    return renderer;
   }
 
   /** Switches from WebGL to the CPU if WebGL is too slow. */
@@ -247,17 +259,11 @@ export class BoardView {
   }
 }
 
-/** Chooses WebGL if there is a real GPU. A canvas supports only one kind of context, so the fallback needs another one. */
-function choose(canvas: HTMLCanvasElement, forced: Renderer['kind'] | '', another: () => HTMLCanvasElement): Renderer {
-  if (forced !== 'canvas') {
-    try {
-      const renderer = new WebGLRenderer(canvas, forced === 'webgl');
-      if (forced || !/swiftshader|llvmpipe|software|basic render/i.test(renderer.name)) return renderer;
-      renderer.dispose();
-      canvas = another();
-    } catch {
-      canvas = another();
-    }
-  }
-  return new CanvasRenderer(canvas);
+/** Whether WebGL has a real GPU: software would take seconds per frame instead of milliseconds. */
+function hasGPU(): boolean {
+  const gl = document.createElement('canvas').getContext('webgl2', { failIfMajorPerformanceCaveat: true, powerPreference: 'low-power' });
+  const info = gl?.getExtension('WEBGL_debug_renderer_info');
+  const name = gl ? String(gl.getParameter(info ? info.UNMASKED_RENDERER_WEBGL : gl.RENDERER)) : 'none';
+  gl?.getExtension('WEBGL_lose_context')?.loseContext();
+  return !/none|swiftshader|llvmpipe|software|basic render/i.test(name);
 }

@@ -11,7 +11,7 @@ import type { Camera } from './camera';
 import { FAR, farGap, farLook } from './far';
 import { attribute, Program } from './gl-program';
 import { BLOCK_FRAGMENT, BLOCK_VERTEX, FIELD_FRAGMENT, FIELD_VERTEX, RECT_FRAGMENT, RECT_VERTEX } from './gl-shaders';
-import { PITCH, UNSCHEDULED, type Tile } from './layout';
+import { PITCH, UNSCHEDULED, type Tile } from './positions';
 import { mix, stateColours, type Colour } from './palette';
 import { GLOW, type Renderer, type Scene } from './renderer';
 
@@ -67,12 +67,6 @@ export class WebGLRenderer implements Renderer {
     [this.#positionBuffer, this.#lookBuffer, this.#rectBuffer, this.#index] = Array.from({ length: 4 }, () => gl.createBuffer()!);
     gl.enable(gl.BLEND);
     gl.blendFunc(gl.ONE, gl.ONE_MINUS_SRC_ALPHA);
-  }
-
-  /** The name of the GPU. */
-  get name(): string {
-    const info = this.#gl.getExtension('WEBGL_debug_renderer_info');
-    return String(this.#gl.getParameter(info ? info.UNMASKED_RENDERER_WEBGL : this.#gl.RENDERER));
   }
 
   resize(width: number, height: number, ratio: number): void {
