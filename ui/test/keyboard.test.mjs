@@ -123,6 +123,13 @@ const functions = {
     await page.keyboard.press('t');
     await until('the board', async () => (await page.locator('.board').count()) === 1);
   },
+  W: async (page) => {
+    const inWorkloads = () => page.evaluate(() => window.watchkeeper.engine.layout.tiles.some((tile) => tile.bands));
+    await page.keyboard.press('w');
+    await until('Pods in workloads', inWorkloads);
+    await page.keyboard.press('w');
+    await until('Pods in Nodes', async () => !(await inWorkloads()));
+  },
   N: async (page) => {
     const within = () => page.evaluate(() => document.activeElement.closest('.needs') !== null);
     assert.equal(await page.locator('.needs').count(), 1);

@@ -10,7 +10,7 @@ import { GHOST } from '../src/data/cluster';
 import { State } from '../src/data/state';
 import { filled, Fixture, nodeOf, podOf } from './fixture';
 
-const plain: Arrangement = { group: '', nodes: 'name', order: 'namespace' };
+const plain: Arrangement = { places: 'nodes', group: '', nodes: 'name', order: 'namespace' };
 
 function engineOf(f: Fixture): Engine {
   const engine = new Engine(f.cluster);
@@ -223,7 +223,7 @@ test('in a full tile a new Pod replaces a ghost', () => {
 test('groups have headings, and their Nodes are together', () => {
   const f = filled(9, 2);
   const layout = new Layout();
-  layout.arrange(f.cluster, { group: 'zone', nodes: 'name', order: 'name' }, 1000, 700);
+  layout.arrange(f.cluster, { places: 'nodes', group: 'zone', nodes: 'name', order: 'name' }, 1000, 700);
   assert.deepEqual(layout.headings.map((h) => h.text), ['z0', 'z1', 'z2']);
   assert.deepEqual(layout.tiles.filter((t) => t.group === 'z1').map((t) => t.name), ['node-1', 'node-4', 'node-7']);
 });
@@ -249,7 +249,7 @@ test('Nodes are in the selected order', () => {
     age: ['node-1', 'node-2', 'node-0', 'node-10'],
   };
   for (const nodes of NODE_ORDERS) {
-    layout.arrange(f.cluster, { group: '', nodes, order: 'name' }, 1000, 700);
+    layout.arrange(f.cluster, { places: 'nodes', group: '', nodes, order: 'name' }, 1000, 700);
     assert.deepEqual(layout.tiles.filter((t) => t.name !== UNSCHEDULED).map((t) => t.name), wanted[nodes], nodes);
   }
 });

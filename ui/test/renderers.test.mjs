@@ -61,7 +61,7 @@ function manyTiles() {
   return board.camera.scale;
 }
 
-for (const [name, query, scheme] of [['near', {}, 'dark'], ['near, light', {}, 'light'], ['faded', { q: 'checkout' }, 'dark'], ['far', { far: 1 }, 'dark'], ['far, light', { far: 1 }, 'light']]) {
+for (const [name, query, scheme] of [['near', {}, 'dark'], ['near, light', {}, 'light'], ['workloads', { in: 'workloads' }, 'dark'], ['faded', { q: 'checkout' }, 'dark'], ['far', { far: 1 }, 'dark'], ['far, light', { far: 1 }, 'light']]) {
   test(name, async () => {
     const pictures = [];
     const { far, ...rest } = query;

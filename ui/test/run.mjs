@@ -23,7 +23,7 @@ import { startAll } from './cluster.mjs';
  */
 const OWN_CLUSTERS = [
   ['focus', 'informer', 'outage', 'past', 'proxied', 'views'],
-  ['address', 'axe', 'denied', 'login', 'restricted', 'shared', 'story'],
+  ['address', 'axe', 'denied', 'login', 'restricted', 'shared', 'story', 'workloads'],
 ];
 
 process.env.GOGC ??= '300'; // of the clusters: an API server collects much garbage at its start

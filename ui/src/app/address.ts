@@ -8,7 +8,7 @@
  */
 
 import { batch, effect } from '@preact/signals';
-import { ALL, changes, compared, filter, group, kind, kinds, marks, mode, needs, nodes, onlyDeleted, order, pathOf, range, reach, readAddress, selection, selectionText, statusUpdates, storyLength, tab, usualStory, view } from './state';
+import { ALL, changes, compared, filter, group, kind, kinds, marks, mode, needs, nodes, onlyDeleted, order, pathOf, places, range, reach, readAddress, selection, selectionText, statusUpdates, storyLength, tab, usualStory, view } from './state';
 
 /** The changes that the next write of the address has continue a move: see continuing. */
 let continued = false;
@@ -52,13 +52,14 @@ export function keepAddress(): void {
 }
 
 /** The part of the state that makes an entry of the browser's history. */
-const place = () => ({ sel: selection.peek() ? selectionText(selection.peek()!) : '', at: mode.peek()?.at ?? '', view: `${view.peek()} ${kind.peek()}`, side: changes.peek() });
+const place = () => ({ sel: selection.peek() ? selectionText(selection.peek()!) : '', at: mode.peek()?.at ?? '', view: `${view.peek()} ${kind.peek()} ${places.peek()}`, side: changes.peek() });
 
 function address(): string {
   const params = new URLSearchParams(location.search);
   const put = (key: string, value: string): void => (value ? params.set(key, value) : params.delete(key));
   const sel = selection.value;
   put('q', filter.value);
+  put('in', places.value === 'workloads' ? 'workloads' : '');
   put('group', group.value);
   put('nodes', nodes.value === 'name' ? '' : nodes.value);
   put('sort', order.value === 'namespace' ? '' : order.value);
@@ -91,6 +92,7 @@ function restore(): void {
   const before = place();
   batch(() => {
     filter.value = to.filter;
+    places.value = to.places;
     group.value = to.group;
     nodes.value = to.nodes;
     order.value = to.order;

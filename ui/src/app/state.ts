@@ -4,7 +4,7 @@
 /** The state of the page as signals. Most of it is mirrored in the URL, see address.ts. */
 
 import { computed, signal } from '@preact/signals';
-import { NODE_ORDERS, type NodeOrder, type PodOrder } from '../board/order';
+import { NODE_ORDERS, type Arrangement, type NodeOrder, type PodOrder } from '../board/order';
 import { DARK, LIGHT } from '../board/palette';
 import { Cluster } from '../data/cluster';
 import type { Scope, Status } from '../data/protocol';
@@ -44,6 +44,8 @@ export const usualStory = 3600;
 const first = readAddress(location.search);
 
 export const filter = signal(first.filter);
+/** What the tiles of the board are. */
+export const places = signal<Arrangement['places']>(first.places);
 export const group = signal(first.group);
 export const nodes = signal<NodeOrder>(first.nodes);
 export const order = signal<PodOrder>(first.order);
@@ -82,6 +84,7 @@ export function readAddress(search: string) {
   const selected = parseSelection(query.get('sel'));
   return {
     filter: query.get('q') ?? '',
+    places: query.get('in') === 'workloads' ? ('workloads' as const) : ('nodes' as const),
     group: query.get('group') ?? '',
     nodes: NODE_ORDERS.find((name) => name === query.get('nodes')) ?? 'name',
     order: (query.get('sort') as PodOrder | null) || 'namespace',

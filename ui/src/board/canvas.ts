@@ -16,8 +16,9 @@ import { mix, type Colour } from './palette';
 import { glow, GLOW, type Renderer, type Scene } from './renderer';
 import { LEVELS, pixel, Sprites } from './sprites';
 
-/** More fields than this are painted together. */
-const MANY = 400;
+/** Fields with more slots than this are painted at this interval, in milliseconds. */
+const maxSlots = 8000;
+const fieldInterval = 250;
 /** How many lines of recent changes are looked at per frame. */
 const AGED = 200;
 
@@ -48,6 +49,8 @@ export class CanvasRenderer implements Renderer {
   #aged = new Map<Tile, number>();
   /** Those of them whose line of recent changes may have to be painted again. */
   #aging: Tile[] = [];
+  /** When changed fields were last painted. */
+  #fieldsAt = 0;
   #tilesDirty = new Set<Tile>();
 
   constructor(readonly canvas: HTMLCanvasElement) {
@@ -113,10 +116,15 @@ export class CanvasRenderer implements Renderer {
       this.#aged.clear();
       this.#aging = [];
     }
-    if (this.#whole || moved || (far && this.#tilesDirty.size > MANY)) {
+    if (this.#whole || moved) {
       this.#all(scene, camera, scale, far, now);
       this.#context.putImageData(this.#image, 0, 0);
+    } else if (far && now - this.#fieldsAt < fieldInterval && [...this.#tilesDirty].reduce((sum, tile) => sum + tile.slots.length, 0) > maxSlots) {
+      // Large tiles wait.
+      this.#dirty.clear();
+      return true;
     } else if (far) {
+      this.#fieldsAt = now;
       for (const tile of this.#tilesDirty) this.#repaintTile(scene, camera, scale, tile, far, now);
     } else {
       for (const tile of this.#tilesDirty) this.#repaintTile(scene, camera, scale, tile, far, now);

@@ -28,14 +28,14 @@ export class Engine implements Scene {
   /** The size of the view in pixels; the tiles are arranged for it. */
   viewWidth = 1200;
   viewHeight = 800;
-  arrangement: Arrangement = { group: '', nodes: 'name', order: 'namespace' };
+  arrangement: Arrangement = { places: 'nodes', group: '', nodes: 'name', order: 'namespace' };
   /** Whether a row matches the filter; null without a filter. */
   matches: ((row: number) => boolean) | null = null;
   #filter = '';
-  /** The number of Pods and Nodes when the board was last arranged, and the number of slots for Pods. */
+  /** The number of Pods and of Nodes or workloads when the board was last arranged, and the number of slots for Pods. */
   #arranged = 0;
   #slots = 0;
-  #arrangedNodes = 0;
+  #arrangedPlaces = 0;
   #leaving: number[] = [];
   /** When Pods of a tile were deleted, in seconds since 1970, by its name. */
   readonly #deleted = new Map<string, number[]>();
@@ -83,6 +83,11 @@ export class Engine implements Scene {
     return { edge: lost ? this.theme.state.failing : null, faded: false };
   }
 
+  /** The number of Nodes or workloads. */
+  get #places(): number {
+    return this.arrangement.places === 'nodes' ? this.cluster.nodes.size : this.layout.tiles.length;
+  }
+
   /** Applies a batch. The next frame shows it. */
   apply(batch: Batch, now: number): void {
     const { cluster, layout } = this;
@@ -100,17 +105,19 @@ export class Engine implements Scene {
       return;
     }
     // Arrange again if the cluster has grown a lot, unless the user has panned or zoomed.
-    const outgrown = cluster.pods > Math.min(2 * this.#arranged + 20, 1.25 * this.#slots + 10) || cluster.nodes.size > 1.5 * this.#arrangedNodes + 3;
-    if (this.#arrangedNodes === 0 ? cluster.nodes.size > 0 : outgrown && !this.steered()) {
+    const outgrown = cluster.pods > Math.min(2 * this.#arranged + 20, 1.25 * this.#slots + 10) || this.#places > 1.5 * this.#arrangedPlaces + 3;
+    if (this.#arrangedPlaces === 0 ? this.#places > 0 : outgrown && !this.steered()) {
       this.arrange();
       return;
     }
     const version = layout.version;
-    for (const name of applied.nodes) {
+    const inNodes = this.arrangement.places === 'nodes';
+    for (const name of inNodes ? applied.nodes : []) {
       if (name && !layout.byName.get(name)) layout.addTile(cluster, name);
       else if (layout.byName.get(name)?.gone) layout.addTile(cluster, name);
     }
-    for (const name of applied.nodesGone) layout.goneTile(name);
+    for (const name of inNodes ? applied.nodesGone : []) layout.goneTile(name);
+    for (const row of applied.changed) if (layout.misplaced(cluster, row)) applied.placed.push(row);
     for (const row of applied.placed) {
       this.renderer?.vacate(this, row);
       layout.place(cluster, row);
@@ -157,7 +164,7 @@ export class Engine implements Scene {
   arrange(): void {
     this.layout.arrange(this.cluster, this.arrangement, this.viewWidth, this.viewHeight);
     this.#arranged = this.cluster.length;
-    this.#arrangedNodes = this.cluster.nodes.size;
+    this.#arrangedPlaces = this.#places;
     this.#slots = this.layout.tiles.reduce((sum, tile) => sum + tile.slots.length, 0);
     this.#grow();
     for (let row = 0; row < this.cluster.length; row++) this.#updateLook(row);

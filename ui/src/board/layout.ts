@@ -10,9 +10,12 @@
  */
 
 import type { Cluster } from '../data/cluster';
+import { layOut, slotFor } from './bands';
 import { State } from '../data/state';
 import { compareNames, groupLabel, nodeOrder, podOrder, type Arrangement } from './order';
 import { BLOCK, Positions, PITCH, UNSCHEDULED, type Tile } from './positions';
+import { shelve } from './shelves';
+import { lasting, workloadNamed, workloadOrder, Workloads } from './workloads';
 import { Flow, loosePitch, proportion, roomFor, stretch, type Proportions } from './proportions';
 
 export { BLOCK, maxScale, PITCH, UNSCHEDULED, type Tile } from './positions';
@@ -30,8 +33,10 @@ export class Layout extends Positions {
   readonly byName = new Map<string, Tile>();
   width = 100;
   height = 100;
-  /** The gap between tiles. */
+  /** The gap between tiles, and the heights of a heading and of the label of a group in a tile. */
   gap = 6;
+  heading = 16;
+  label = 0;
   /** Tiles whose blocks changed their size; the engine clears it. */
   readonly resized = new Set<Tile>();
   /** Device pixels per CSS pixel. */
@@ -46,12 +51,21 @@ export class Layout extends Positions {
   #cells = { columns: 1, rows: 1 };
   /** The free position after the last tile of each group. */
   #ends = new Map<string, { x: number; y: number; right: number }>();
-  #arrangement: Arrangement = { group: '', nodes: 'name', order: 'namespace' };
+  readonly #workloads = new Workloads();
+  #arrangement: Arrangement = { places: 'nodes', group: '', nodes: 'name', order: 'namespace' };
 
   /** Arranges all tiles and blocks for a view of this size in pixels. */
   arrange(cluster: Cluster, arrangement: Arrangement, viewWidth: number, viewHeight: number): void {
     this.#arrangement = arrangement;
     this.grow(cluster.length);
+    this.owner = new Array<Tile | null>(cluster.length).fill(null);
+    if (arrangement.places === 'workloads') this.#arrangeWorkloads(cluster, arrangement, viewWidth, viewHeight);
+    else this.#arrangeNodes(cluster, arrangement, viewWidth, viewHeight);
+    this.resized.clear();
+    this.version++;
+  }
+
+  #arrangeNodes(cluster: Cluster, arrangement: Arrangement, viewWidth: number, viewHeight: number): void {
     const perTile = new Map<string, number[]>();
     for (const name of cluster.nodes.keys()) if (name !== UNSCHEDULED) perTile.set(name, []);
     const loose: number[] = [];
@@ -81,15 +95,81 @@ export class Layout extends Positions {
     if (loose.length || perTile.size) this.#addUnscheduled(loose.length);
 
     const order = podOrder(cluster, arrangement.order);
-    this.owner = new Array<Tile | null>(cluster.length).fill(null);
     for (const [name, rows] of perTile) this.#fill(this.byName.get(name)!, rows.sort(order));
     if (loose.length) this.#fill(this.byName.get(UNSCHEDULED)!, loose.sort(order));
-    this.resized.clear();
-    this.version++;
+  }
+
+  /** One tile for each workload, below the heading of its namespace. In a tile, the groups are in the order of their oldest Pod. */
+  #arrangeWorkloads(cluster: Cluster, { order }: Arrangement, viewWidth: number, viewHeight: number): void {
+    const perTile = new Map<string, Map<string, number[]>>();
+    for (let row = 0; row < cluster.length; row++) {
+      if (cluster.state[row] === State.none) continue;
+      const name = this.#workloads.tile(cluster, row);
+      const group = this.#workloads.group(cluster, row);
+      const groups = perTile.get(name) ?? perTile.set(name, new Map()).get(name)!;
+      (groups.get(group) ?? groups.set(group, []).get(group)!).push(row);
+    }
+    const names = [...perTile.keys()].sort(workloadOrder(compareNames));
+    const items = names.map((name) => {
+      const { namespace, kind } = workloadNamed(name);
+      return { name, group: namespace, pods: [...perTile.get(name)!.values()].reduce((sum, rows) => sum + rows.length, 0), rolls: kind === 'Deployment' };
+    });
+    const shelves = shelve(items, viewWidth, viewHeight, this.ratio);
+    ({ head: this.head, pad: this.pad, gap: this.gap, label: this.label, heading: this.heading, headings: this.headings } = shelves);
+    this.tiles = [];
+    this.byName.clear();
+    this.#ends.clear();
+    const byOrder = podOrder(cluster, order);
+    items.forEach(({ name, group }, i) => {
+      const tile = this.#add({ ...shelves.placed[i], name, group, pitch: PITCH, slots: new Int32Array(0), used: 0, gone: false, bands: [] });
+      const oldest = (rows: number[]): number => rows.reduce((least, row) => Math.min(least, cluster.created[row]), Infinity);
+      const groups = [...perTile.get(name)!].map(([hash, rows]) => ({ name: hash, rows: rows.sort(byOrder), since: oldest(rows) }));
+      layOut(tile, groups.sort((a, b) => a.since - b.since || compareNames(a.name, b.name)), this);
+      this.#putAll(tile);
+    });
+    this.#w = Math.max(1, ...this.tiles.slice(0, 1).map((t) => t.w), 118 / shelves.scale);
+    this.#h = Math.max(this.head + 2 * this.label + 2 * PITCH + this.pad, ...this.tiles.slice(0, 1).map((t) => t.h));
+    this.#measure();
+  }
+
+  /** Puts the rows in a tile's slots at their positions. */
+  #putAll(tile: Tile): void {
+    tile.used = 0;
+    tile.slots.forEach((row, slot) => {
+      if (row >= 0) this.put(tile, slot, row);
+    });
+  }
+
+  /** Whether a row's Pod belongs to another workload, or another group of it, than when it was placed. */
+  misplaced(cluster: Cluster, row: number): boolean {
+    const tile = this.owner[row];
+    if (!tile?.bands) return false;
+    return tile.name !== this.#workloads.tile(cluster, row) || this.groupOf(row) !== this.#workloads.group(cluster, row);
+  }
+
+  /** The group of a row in the tile of its workload. */
+  groupOf(row: number): string {
+    const tile = this.owner[row];
+    const line = tile ? Math.floor(this.slot[row] / tile.columns) : 0;
+    return tile?.bands?.findLast((band) => band.line <= line)?.name ?? '';
+  }
+
+  #placeInWorkload(cluster: Cluster, row: number): void {
+    if (this.owner[row] && !this.misplaced(cluster, row)) return;
+    this.remove(row);
+    const tile = this.addTile(cluster, this.#workloads.tile(cluster, row));
+    const { slot, moved } = slotFor(tile, this.#workloads.group(cluster, row), this, (other) => cluster.state[other] === State.gone);
+    if (moved) {
+      this.#putAll(tile);
+      this.resized.add(tile);
+    } else if (tile.slots[slot] >= 0) this.remove(tile.slots[slot]);
+    this.put(tile, slot, row);
   }
 
   #take({ scale, head, pad, gap, w, h, across, cells }: Proportions): void {
     this.head = head;
+    this.heading = head + 4;
+    this.label = 0;
     this.pad = pad;
     this.gap = gap;
     this.#w = w;
@@ -102,6 +182,10 @@ export class Layout extends Positions {
   /** Assigns a slot to a new or moved row. All other rows keep theirs. */
   place(cluster: Cluster, row: number): void {
     this.grow(cluster.length);
+    if (this.#arrangement.places === 'workloads') {
+      this.#placeInWorkload(cluster, row);
+      return;
+    }
     const name = cluster.nodeName(row);
     if (name === UNSCHEDULED && !this.byName.has(name)) this.#addUnscheduled(1);
     const tile = this.byName.get(name) ?? this.addTile(cluster, name);
@@ -118,15 +202,16 @@ export class Layout extends Positions {
     this.put(tile, slot, row);
   }
 
-  /** Adds a tile for a new Node: at the position of a deleted one, or after the last of its group. */
+  /** Adds a tile for a new Node or workload: at the position of a deleted one, or after the last of its group. */
   addTile(cluster: Cluster, name: string): Tile {
     const known = this.byName.get(name);
     if (known) {
       known.gone = false;
       return known;
     }
-    const group = groupLabel(cluster.nodes.get(name), this.#arrangement.group);
-    const free = this.tiles.find((t) => t.gone && t.used === 0 && t.group === group);
+    const inWorkloads = this.#arrangement.places === 'workloads';
+    const group = inWorkloads ? workloadNamed(name).namespace : groupLabel(cluster.nodes.get(name), this.#arrangement.group);
+    const free = this.tiles.find((t) => t.gone && t.used === 0 && t.group === group && !(inWorkloads && lasting(t.name)));
     if (free) {
       this.byName.delete(free.name);
       free.name = name;
@@ -139,13 +224,14 @@ export class Layout extends Positions {
     if (!end || end.x + this.#w > end.right) {
       const loose = this.byName.get(UNSCHEDULED);
       const bottom = Math.max(0, ...this.tiles.filter((t) => t !== loose).map((t) => t.y + t.h + this.gap));
-      const named = this.#arrangement.group !== '';
+      const named = inWorkloads || this.#arrangement.group !== '';
       if (named) this.headings.push({ text: group, x: 0, y: bottom, w: this.width });
-      end = { x: 0, y: bottom + (named ? this.head + 4 : 0), right: Math.max(this.#w, this.#columns * (this.#w + this.gap) - this.gap) };
+      end = { x: 0, y: bottom + (named ? this.heading : 0), right: Math.max(this.#w, this.#columns * (this.#w + this.gap) - this.gap) };
+      if (inWorkloads) end.right = Math.max(end.right, this.width);
       this.#ends.set(group, end);
       if (loose) this.#shift(loose, end.y + this.#h + this.gap - loose.y);
     }
-    const tile = this.#tile(name, group, end.x, end.y);
+    const tile = inWorkloads ? this.#spare(name, group, end.x, end.y) : this.#tile(name, group, end.x, end.y);
     end.x += this.#w + this.gap;
     this.#measure();
     this.version++;
@@ -192,18 +278,27 @@ export class Layout extends Positions {
     const across = Math.floor((width - 2 * this.pad) / pitch);
     const tile: Tile = {
       name: UNSCHEDULED, x: 0, y, w: width, h: rows ? this.head + rows * pitch + this.pad : this.head, columns: across, pitch,
-      slots: new Int32Array(across * rows).fill(-1), used: 0, gone: false, group: '',
+      slots: new Int32Array(across * rows).fill(-1), used: 0, gone: false, group: '', bands: null,
     };
-    this.tiles.push(tile);
-    this.byName.set(UNSCHEDULED, tile);
+    this.#add(tile);
     this.#measure();
   }
 
   #tile(name: string, group: string, x: number, y: number): Tile {
     const { columns, rows } = this.#cells;
-    const tile: Tile = { name, x, y, w: this.#w, h: this.#h, columns, pitch: PITCH, slots: new Int32Array(columns * rows).fill(-1), used: 0, gone: false, group };
+    return this.#add({ name, x, y, w: this.#w, h: this.#h, columns, pitch: PITCH, slots: new Int32Array(columns * rows).fill(-1), used: 0, gone: false, group, bands: null });
+  }
+
+  /** An empty tile for a new workload. */
+  #spare(name: string, group: string, x: number, y: number): Tile {
+    const tile = this.#add({ name, x, y, w: this.#w, h: this.#h, columns: 1, pitch: PITCH, slots: new Int32Array(0), used: 0, gone: false, group, bands: [] });
+    layOut(tile, [], this);
+    return tile;
+  }
+
+  #add(tile: Tile): Tile {
     this.tiles.push(tile);
-    this.byName.set(name, tile);
+    this.byName.set(tile.name, tile);
     return tile;
   }
 

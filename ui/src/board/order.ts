@@ -13,6 +13,8 @@ export const NODE_ORDERS = ['name', 'pods', 'cpu', 'memory', 'failing', 'age'] a
 export type NodeOrder = (typeof NODE_ORDERS)[number];
 
 export interface Arrangement {
+  /** What the tiles are. */
+  places: 'nodes' | 'workloads';
   /** How Nodes are grouped: empty for no groups, `zone`, `pool`, or the key of a label. */
   group: string;
   /** The order of Nodes in a group, and of Pods in a Node. */

@@ -2,8 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /**
- * The text and the marks over the blocks: headings, the names of Nodes and their
- * requests, rings around selected Pods, and, zoomed in, a card for each Pod. Only
+ * The text and the marks over the blocks: headings, the names of Nodes or workloads, rings around selected Pods, and, zoomed in, a card for each Pod. Only
  * what is in view is drawn.
  */
 
@@ -18,6 +17,7 @@ import { BLOCK, PITCH, UNSCHEDULED, type Layout, type Tile } from './layout';
 import { css, mix, type Theme } from './palette';
 import { glow } from './renderer';
 import { clip, MONO, rounded, SANS } from './text';
+import { drawWorkload, namespaceSums } from './workload-head';
 
 /** Blocks of at least this many pixels are drawn as cards. */
 export const NEAR = 44;
@@ -27,7 +27,7 @@ export interface Marks {
   hover: number;
   focus: number;
   selected: number;
-  /** The Nodes under the pointer and in the panel. */
+  /** The Nodes or workloads under the pointer and in the panel, by the names of their tiles. */
   hoverTile: string | null;
   selectedTile: string | null;
   /** The rows with the same owner as the one under the pointer. */
@@ -48,12 +48,12 @@ export function drawOverlay(
   context.setTransform(ratio, 0, 0, ratio, 0, 0);
   context.clearRect(0, 0, camera.width, camera.height);
   context.textBaseline = 'middle';
-  const sums = layout.headings.length ? groupSums(layout, cluster) : null;
+  const sums = layout.headings.length ? (layout.tiles[0]?.bands ? namespaceSums : groupSums)(layout, cluster) : null;
   for (const heading of layout.headings) {
-    const y = camera.toScreenY(heading.y + layout.head / 2 + 2);
+    const y = camera.toScreenY(heading.y + layout.heading / 2);
     const x = camera.toScreenX(heading.x);
-    if (y < -20 || y > camera.height + 20 || layout.head * camera.scale < 7) continue;
-    context.font = `600 ${layout.head * camera.scale < 14 ? 11 : 13}px ${SANS}`;
+    if (y < -20 || y > camera.height + 20 || layout.heading * camera.scale < 8) continue;
+    context.font = `600 ${layout.heading * camera.scale < 18 ? 11 : 13}px ${SANS}`;
     context.fillStyle = css(theme.text);
     const room = heading.w * camera.scale;
     const text = clip(context, heading.text, room);
@@ -82,6 +82,7 @@ export function drawOverlay(
       }
     }
     if (far) drawCount(context, theme, tile, x + w / 2, y + (tile.h * camera.scale) / 2, w, tile.h * camera.scale, marks);
+    else if (tile.bands) drawWorkload(context, layout, cluster, camera, theme, tile, x, y, w, marks.matching ? (marks.matching.get(tile.name) ?? 0) : -1);
     else drawHead(context, layout, cluster, camera, theme, tile, x, y, w, marks);
     if (tile.name === marks.selectedTile || tile.name === marks.hoverTile) {
       context.strokeStyle = css(tile.name === marks.selectedTile ? theme.accent : mix(theme.edge, theme.text, 0.45));

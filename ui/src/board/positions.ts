@@ -11,8 +11,19 @@ export const maxScale = 16;
 /** The name of the tile for unscheduled Pods. */
 export const UNSCHEDULED = '';
 
+/** The lines of a tile that belong to a ReplicaSet, whose label is above them. */
+export interface Band {
+  /** The pod-template-hash; empty in a tile without groups. */
+  name: string;
+  /** The first line of slots, and the number of lines. */
+  line: number;
+  lines: number;
+  /** The upper edge of the first line below that of the tile. */
+  top: number;
+}
+
 export interface Tile {
-  /** The name of the Node, or UNSCHEDULED. */
+  /** The name of the Node or the workload, or UNSCHEDULED. */
   name: string;
   x: number;
   y: number;
@@ -26,8 +37,10 @@ export interface Tile {
   used: number;
   /** The Node was deleted; the tile stays. */
   gone: boolean;
-  /** The group of the Node. */
+  /** The group of the Node, or the namespace of the workload. */
   group: string;
+  /** The groups of a workload's Pods, from the top; null for a Node. */
+  bands: Band[] | null;
 }
 
 export class Positions {
@@ -50,6 +63,7 @@ export class Positions {
     tile.used--;
     this.owner[row] = null;
     this.half[row] = 0;
+    if (tile.bands) closeBands(tile);
   }
 
   tileOf(row: number): Tile | null {
@@ -65,7 +79,7 @@ export class Positions {
     for (const tile of this.tiles) {
       if (x < tile.x || y < tile.y || x >= tile.x + tile.w || y >= tile.y + tile.h) continue;
       const column = Math.floor((x - tile.x - this.pad) / tile.pitch);
-      const line = Math.floor((y - tile.y - this.head) / tile.pitch);
+      const line = this.#lineAt(tile, y - tile.y);
       const slot = line * tile.columns + column;
       const inside = column >= 0 && column < tile.columns && line >= 0 && slot < tile.slots.length;
       return { tile, row: inside ? tile.slots[slot] : -1 };
@@ -104,6 +118,7 @@ export class Positions {
   protected put(tile: Tile, slot: number, row: number): void {
     tile.slots[slot] = row;
     tile.used++;
+    if (tile.bands) tile.gone = false;
     this.owner[row] = tile;
     this.slot[row] = slot;
     this.locate(tile, row);
@@ -113,8 +128,21 @@ export class Positions {
     const slot = this.slot[row];
     const scale = tile.pitch / PITCH;
     this.x[row] = tile.x + this.pad + ((slot % tile.columns) * PITCH + BLOCK / 2) * scale;
-    this.y[row] = tile.y + this.head + (Math.floor(slot / tile.columns) * PITCH + BLOCK / 2) * scale;
+    this.y[row] = tile.y + this.#lineTop(tile, Math.floor(slot / tile.columns)) + (BLOCK / 2) * scale;
     this.half[row] = (BLOCK / 2) * scale;
+  }
+
+  /** The upper edge of a line of slots below that of the tile. */
+  #lineTop(tile: Tile, line: number): number {
+    const band = tile.bands?.findLast((b) => b.line <= line);
+    return band ? band.top + (line - band.line) * tile.pitch : this.head + line * tile.pitch;
+  }
+
+  /** The line of slots at a distance from the tile's upper edge, or -1. */
+  #lineAt(tile: Tile, y: number): number {
+    if (!tile.bands) return Math.floor((y - this.head) / tile.pitch);
+    const band = tile.bands.find((b) => y >= b.top && y < b.top + b.lines * tile.pitch);
+    return band ? band.line + Math.floor((y - band.top) / tile.pitch) : -1;
   }
 
   protected grow(length: number): void {
@@ -130,4 +158,15 @@ export class Positions {
     this.half = more(this.half, Float32Array);
     this.slot = more(this.slot, Int32Array);
   }
+}
+
+/** The Pods of a band, as rows. */
+export function rowsOf(tile: Tile, band: Band): Int32Array {
+  return tile.slots.subarray(band.line * tile.columns, (band.line + band.lines) * tile.columns).filter((row) => row >= 0);
+}
+
+/** Removes the bands without Pods; the others stay where they are. */
+function closeBands(tile: Tile): void {
+  tile.bands = tile.bands!.filter((band) => rowsOf(tile, band).length > 0);
+  tile.gone = tile.used === 0;
 }

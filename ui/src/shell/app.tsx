@@ -8,7 +8,7 @@ import { Fragment, render } from 'preact';
 import { keepAddress } from '../app/address';
 import { absent, lost } from '../app/contact';
 import { Feed } from '../app/feed';
-import { refresh, changes, cluster, filter, group, kind, mode, needs, nodes, order, received, reducedMotion, scope, selection, theme, view } from '../app/state';
+import { refresh, changes, cluster, filter, group, kind, mode, needs, nodes, order, places, received, reducedMotion, scope, selection, theme, view } from '../app/state';
 import { clock } from '../data/clock';
 import { State } from '../data/state';
 import { asked, session, watchLogin } from '../app/login';
@@ -89,7 +89,7 @@ export function start(worker: Worker, source: History = history): void {
   });
   let first = true;
   effect(() => {
-    engine.arrangement = { group: group.value, nodes: nodes.value, order: order.value };
+    engine.arrangement = { places: places.value, group: group.value, nodes: nodes.value, order: order.value };
     if (!first) engine.arrange();
     first = false;
   });

@@ -5,9 +5,10 @@
 
 import { signal } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
-import { refresh, cluster, selection, selectRow } from '../app/state';
+import { refresh, cluster, pathOf, places, selection, selectionOf, selectRow } from '../app/state';
 import { listen, type Hit } from '../board/input';
 import { State } from '../data/state';
+import { workloadNamed, workloadPath } from '../board/workloads';
 import type { BoardView } from '../board/view';
 import { Tooltip, type Pointed } from './tooltip';
 
@@ -34,24 +35,28 @@ export function Board({ board }: { board: BoardView }) {
   void refresh.value;
   const sel = selection.value;
   const row = sel?.kind === 'pod' ? cluster.rowOf(sel.namespace, sel.name) : -1;
-  const tile = sel?.kind === 'node' ? sel.name : null;
+  const inNodes = places.value === 'nodes';
+  const tile = !sel || sel.kind === 'pod' ? null : inNodes ? (sel.kind === 'node' ? sel.name : null) : tileOf(board, pathOf(sel));
   if (board.marks.selected !== row || board.marks.selectedTile !== tile) {
     board.marks.selected = row;
     board.marks.selectedTile = tile;
     board.marked();
   }
   return (
-    <div class="board" ref={element} tabIndex={0} role="application" aria-label="Board of Pods on Nodes. Arrow keys move between Pods, Enter shows details, T shows a table.">
-      {pointed.value && <Tooltip pointed={pointed.value} />}
+    <div class="board" ref={element} tabIndex={0} role="application" aria-label={`Board of Pods ${inNodes ? 'on Nodes' : 'in workloads'}. Arrow keys move between Pods, Enter shows details, T shows a table.`}>
+      {pointed.value && <Tooltip pointed={pointed.value} layout={board.engine.layout} />}
     </div>
   );
 }
+
+/** The name of the tile of the workload at an API path. */
+const tileOf = (board: BoardView, path: string): string | null => board.engine.layout.tiles.find((tile) => tile.bands && workloadPath(workloadNamed(tile.name)) === path)?.name ?? null;
 
 function hover(board: BoardView, hit: Hit | null, x: number, y: number): void {
   const { marks, engine } = board;
   const row = hit && hit.row >= 0 && cluster.state[hit.row] !== State.none ? hit.row : -1;
   const tile = hit && row < 0 && hit.tile.name ? hit.tile.name : null;
-  pointed.value = row >= 0 ? { row, x, y } : tile ? { node: tile, x, y } : null;
+  pointed.value = row >= 0 ? { row, x, y } : tile ? { node: tile, x, y, workloads: hit!.tile.bands !== null } : null;
   if (marks.hover === row && marks.hoverTile === tile) return;
   marks.hover = row;
   marks.hoverTile = tile;
@@ -71,6 +76,8 @@ function choose(board: BoardView, hit: Hit | null): void {
     marks.focus = hit.row;
     selectRow(hit.row);
   } else if (hit?.tile.name) {
-    selection.value = { kind: 'node', name: hit.tile.name };
+    // Of a kind whose API is not known, nothing can be shown.
+    const path = hit.tile.bands ? workloadPath(workloadNamed(hit.tile.name)) : `/api/v1/nodes/${hit.tile.name}`;
+    if (path) selection.value = selectionOf(path);
   } else selection.value = null;
 }

@@ -3,9 +3,10 @@
 
 /** The controls in the lower corner: view, grouping and order. */
 
-import { refresh, cluster, group, nodes, order, view } from '../app/state';
+import { refresh, cluster, group, nodes, order, places, view } from '../app/state';
 import { groupings, NODE_ORDERS, type NodeOrder, type PodOrder } from '../board/order';
 import type { BoardView } from '../board/view';
+import { Places } from './places';
 
 export function Controls({ board }: { board: BoardView }) {
   void refresh.value;
@@ -17,7 +18,8 @@ export function Controls({ board }: { board: BoardView }) {
       </div>
       {view.value === 'board' && (
         <>
-          <label>Group by{' '}
+          <Places />
+          {places.value === 'nodes' && <label>Group by{' '}
             <select value={group.value} onChange={(e) => (group.value = e.currentTarget.value)}>
               <option value="">none</option>
               <option value="zone">zone</option>
@@ -26,12 +28,12 @@ export function Controls({ board }: { board: BoardView }) {
                 {keys().map((key) => <option key={key} value={key}>{key}</option>)}
               </optgroup>
             </select>
-          </label>
-          <label>Nodes by{' '}
+          </label>}
+          {places.value === 'nodes' && <label>Nodes by{' '}
             <select value={nodes.value} onChange={(e) => (nodes.value = e.currentTarget.value as NodeOrder)}>
               {NODE_ORDERS.map((name) => <option key={name}>{name}</option>)}
             </select>
-          </label>
+          </label>}
           <label>Pods by{' '}
             <select value={order.value} onChange={(e) => (order.value = e.currentTarget.value as PodOrder)}>
               {['namespace', 'owner', 'name', 'age', 'state'].map((name) => <option key={name}>{name}</option>)}

@@ -11,7 +11,7 @@ import { WORDS } from './words';
 
 const KEYS: [string, string][] = [
   ['/', 'filter; Enter or Esc leaves it'], ['← ↑ → ↓', 'move between Pods'], ['Enter', 'show details'], ['Esc', 'close the panel, return to now, clear the filter'],
-  ['0', 'sort again and fit to the window'], ['+ −', 'zoom; drag and wheel also work'], ['T', 'board or table'], [': or Ctrl K', 'open any kind or object'], ['N', 'go to what needs attention, or hide it'], ['?', 'this help'],
+  ['0', 'sort again and fit to the window'], ['+ −', 'zoom; drag and wheel also work'], ['T', 'board or table'], [': or Ctrl K', 'open any kind or object'], ['W', 'Pods in Nodes or in workloads'], ['N', 'go to what needs attention, or hide it'], ['?', 'this help'],
 ];
 const TIME: [string, string][] = [
   ['drag the strip', 'go to a moment'], ['Shift drag', 'select a range'], ['wheel', 'zoom the time range about the pointer; sideways, move it'], [', .', 'previous, next change (of the selected object)'], ['Space', 'play, pause'],

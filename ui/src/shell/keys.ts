@@ -5,7 +5,7 @@
 
 import { continuing } from '../app/address';
 import { absent } from '../app/contact';
-import { changes, cluster, filter, help, kind, mode, needs, opener, selection, selectRow, view } from '../app/state';
+import { changes, cluster, filter, help, kind, mode, needs, opener, places, selection, selectRow, view } from '../app/state';
 import { askMoment } from '../time/goto';
 import type { History } from '../time/history';
 import { recorded, step, toggleMark, togglePlay, toLive } from '../time/playback';
@@ -75,6 +75,10 @@ function press(event: KeyboardEvent, target: HTMLElement, board: BoardView): boo
     case 't':
       view.value = view.value === 'board' ? 'table' : 'board';
       kind.value = '';
+      return true;
+    case 'w':
+      if (view.value === 'board') places.value = places.value === 'nodes' ? 'workloads' : 'nodes';
+      view.value = 'board';
       return true;
     case 'n':
       toNeeds(target);

@@ -3,15 +3,17 @@
 
 import { useLayoutEffect, useRef } from 'preact/hooks';
 import { refresh, cluster } from '../app/state';
+import type { Layout } from '../board/layout';
 import { stateName } from '../board/palette';
 import { age, count, cpuText, memoryText } from '../data/quantity';
 import { clock } from '../data/clock';
+import { WorkloadTip } from './places';
 import { Shape } from './shape';
 
-export type Pointed = { x: number; y: number } & ({ row: number; node?: undefined } | { node: string; row?: undefined });
+export type Pointed = { x: number; y: number } & ({ row: number; node?: undefined } | { node: string; row?: undefined; workloads: boolean });
 
-/** Describes the Pod or Node under the pointer. */
-export function Tooltip({ pointed }: { pointed: Pointed }) {
+/** Describes the Pod, Node or workload under the pointer. */
+export function Tooltip({ pointed, layout }: { pointed: Pointed; layout: Layout }) {
   const element = useRef<HTMLDivElement>(null);
   void refresh.value;
   // Keep it inside the board, and away from the pointer.
@@ -24,7 +26,7 @@ export function Tooltip({ pointed }: { pointed: Pointed }) {
   });
   return (
     <div class="tooltip" ref={element} role="status">
-      {pointed.node === undefined ? <PodTip row={pointed.row} /> : <NodeTip name={pointed.node} />}
+      {pointed.node === undefined ? <PodTip row={pointed.row} /> : pointed.workloads ? <WorkloadTip name={pointed.node} layout={layout} /> : <NodeTip name={pointed.node} />}
     </div>
   );
 }

@@ -1,0 +1,130 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+/**
+ * Sizes and positions of workloads' tiles, which differ in size: they stand on
+ * shelves, in their order, and all tiles of a shelf are equally high. Blocks are
+ * as large as fit into the view.
+ */
+
+import { BLOCK, maxScale, PITCH } from './positions';
+
+/** A tile to place: its group is the namespace. */
+export interface Item {
+  name: string;
+  group: string;
+  pods: number;
+  /** It is a Deployment: its Pods are in ReplicaSets, and another one needs room during a rollout. */
+  rolls: boolean;
+}
+
+export interface Placed {
+  x: number;
+  y: number;
+  w: number;
+  h: number;
+  columns: number;
+}
+
+export interface Shelves {
+  /** Pixels per unit. */
+  scale: number;
+  head: number;
+  pad: number;
+  gap: number;
+  /** The height of the label of a ReplicaSet, and of the heading of a namespace. */
+  label: number;
+  heading: number;
+  placed: Placed[];
+  headings: { text: string; x: number; y: number; w: number }[];
+  height: number;
+}
+
+/** Lines of blocks per tile that are tried. */
+const LINES = [1, 2, 3, 4, 5, 6, 8, 10, 14, 20, 30, 45, 70, 100];
+
+export function shelve(items: Item[], width: number, height: number, ratio: number): Shelves {
+  let best: Shelves | null = null;
+  for (const lines of LINES) {
+    // The largest scale that fits: blocks are whole pixels.
+    let low = 1;
+    let high = Math.floor(maxScale * PITCH * ratio);
+    const at = (pixels: number): Shelves => pack(items, lines, pixels / PITCH / ratio, width);
+    const fits = (s: Shelves): boolean => s.height * s.scale <= height;
+    let found = at(low);
+    while (low < high) {
+      const middle = (low + high + 1) >> 1;
+      const packed = at(middle);
+      if (fits(packed)) {
+        low = middle;
+        found = packed;
+      } else high = middle - 1;
+    }
+    // A board of smaller blocks fits if the view is zoomed out.
+    if (!fits(found)) found.scale *= height / (found.height * found.scale);
+    if (!best || found.scale > best.scale) best = found;
+  }
+  return best!;
+}
+
+function pack(items: Item[], lines: number, scale: number, viewWidth: number): Shelves {
+  const pixels = scale * PITCH;
+  const width = viewWidth / scale;
+  const head = Math.min(24, (pixels < 5 ? 3 : pixels < 14 ? 17 : 26) / scale);
+  const pad = Math.min(5, Math.max(0.75, 8 / scale));
+  const gap = Math.min(6, Math.max(1.5, 10 / scale));
+  const label = pixels < 12 ? 0 : 15 / scale;
+  const heading = (pixels < 5 ? 12 : 20) / scale;
+  const least = (pixels < 5 ? 0 : pixels < 14 ? 60 : 118) / scale;
+  const out: Shelves = { scale, head, pad, gap, label, heading, placed: [], headings: [], height: 0 };
+  const inner = 2 * pad - (PITCH - BLOCK);
+  const most = Math.max(1, Math.floor((width - inner) / PITCH));
+  const sized = items.map(({ pods, rolls }) => {
+    // Half of a Deployment's lines are for the next ReplicaSet, fewer of a large one's.
+    const used = rolls ? Math.max(1, pods > 50 ? Math.ceil((lines * 2) / 3) : lines >> 1) : lines;
+    const room = rolls ? pods : pods + Math.max(1, Math.floor(pods / 10));
+    const columns = Math.min(most, Math.max(2, Math.ceil(room / used), Math.ceil((least - inner) / PITCH)));
+    const filled = Math.ceil(room / columns);
+    const high = Math.max(lines, rolls ? Math.ceil(filled * (pods > 50 ? 1.5 : 2)) : filled);
+    return { columns, w: columns * PITCH + inner, h: head + high * PITCH - (PITCH - BLOCK) + pad + (rolls ? 2 * label : 0) };
+  });
+
+  let shelf: number[] = [];
+  let right = 0;
+  let top = 0;
+  const close = (): void => {
+    if (!shelf.length) return;
+    const high = Math.max(...shelf.map((i) => sized[i].h));
+    // The rest of a shelf that is nearly full goes to its tiles.
+    const rest = right - gap > 0.6 * width ? Math.max(0, width - right + gap) / shelf.length : 0;
+    let x = 0;
+    let group: string | null = null;
+    for (const i of shelf) {
+      const { columns, w } = sized[i];
+      const more = Math.floor(rest / PITCH + 1e-6);
+      out.placed[i] = { x, y: top + heading, w: w + rest, h: high, columns: columns + more };
+      const last = out.headings[out.headings.length - 1];
+      if (items[i].group === group) last.w = x + w + rest - last.x;
+      else out.headings.push({ text: (group = items[i].group), x, y: top, w: w + rest });
+      x += w + rest + gap;
+    }
+    top += heading + high + gap;
+    shelf = [];
+    right = 0;
+  };
+  for (let i = 0; i < items.length; ) {
+    let end = i;
+    let wide = 0;
+    while (end < items.length && items[end].group === items[i].group) wide += sized[end++].w + gap;
+    // A namespace that does not fit into the rest of a shelf begins one.
+    if (right + wide - gap > width) close();
+    for (; i < end; i++) {
+      if (shelf.length && right + sized[i].w > width) close();
+      shelf.push(i);
+      right += sized[i].w + gap;
+    }
+  }
+  close();
+  out.height = Math.max(1, top - gap);
+  return out;
+}
