@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Engine } from '../src/board/engine';
-import { Layout } from '../src/board/layout';
+import { Layout, maxScale, PITCH } from '../src/board/layout';
 import { rowsOf } from '../src/board/positions';
 import { workloadNamed, workloadPath, Workloads } from '../src/board/workloads';
 import { GHOST } from '../src/data/cluster';
@@ -98,6 +98,19 @@ test('tiles are below their namespaces, in the order of kinds and names, and do 
     for (const b of layout.tiles) {
       if (a !== b) assert.ok(a.x + a.w <= b.x || b.x + b.w <= a.x || a.y + a.h <= b.y || b.y + b.h <= a.y, `${a.name} over ${b.name}`);
     }
+  }
+});
+
+test('the blocks are as large as fit into the view', () => {
+  for (const [workloads, pods] of [[3, 4], [40, 1], [40, 3], [12, 30], [5, 200]]) {
+    const f = new Fixture();
+    for (let w = 0; w < workloads; w++) for (let i = 0; i < pods; i++) f.set(replica(`p-${w}-${i}`, 'abc', { owner: `Deployment/w-${w}`, namespace: `ns-${w % 3}` }));
+    const { layout } = boardOf(f);
+    const scale = Math.floor(Math.min(1200 / layout.width, 800 / layout.height, maxScale) * PITCH) / PITCH;
+    const name = `${workloads} workloads with ${pods} Pods: ${Math.round(layout.width * scale)} × ${Math.round(layout.height * scale)}, ${scale}`;
+    if (scale < maxScale) assert.ok(layout.width * scale > 0.8 * 1200 && layout.height * scale > 0.75 * 800, name);
+    // With heads, labels and room for the next ReplicaSets, blocks take at least an eighth of the view, or tiles have only their heads and a few.
+    if (pods > 3) assert.ok(workloads * pods * (scale * PITCH) ** 2 > (scale < maxScale ? 0.125 * 1200 * 800 : 0), name);
   }
 });
 

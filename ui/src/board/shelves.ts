@@ -38,18 +38,23 @@ export interface Shelves {
   placed: Placed[];
   headings: { text: string; x: number; y: number; w: number }[];
   height: number;
+  /** How many shelves there are. */
+  shelves: number;
 }
 
 /** Lines of blocks per tile that are tried. */
 const LINES = [1, 2, 3, 4, 5, 6, 8, 10, 14, 20, 30, 45, 70, 100];
 
-export function shelve(items: Item[], width: number, height: number, ratio: number): Shelves {
+export function shelve(items: Item[], viewWidth: number, viewHeight: number, ratio: number): Shelves {
+  // The camera takes whole pixels: the board may not be wider by a rounding error.
+  const [width, height] = [viewWidth - 0.5, viewHeight - 0.5];
   let best: Shelves | null = null;
-  for (const lines of LINES) {
+  let lines = 1;
+  for (const tried of LINES) {
     // The largest scale that fits: blocks are whole pixels.
     let low = 1;
     let high = Math.floor(maxScale * PITCH * ratio);
-    const at = (pixels: number): Shelves => pack(items, lines, pixels / PITCH / ratio, width);
+    const at = (pixels: number): Shelves => pack(items, tried, pixels / PITCH / ratio, width);
     const fits = (s: Shelves): boolean => s.height * s.scale <= height;
     let found = at(low);
     while (low < high) {
@@ -60,23 +65,33 @@ export function shelve(items: Item[], width: number, height: number, ratio: numb
         found = packed;
       } else high = middle - 1;
     }
+    // Heads and labels grow in steps, so that a few pixels more may fit again.
+    for (let pixels = low + 1; pixels <= low + 4 && found.scale < maxScale; pixels++) {
+      const packed = at(pixels);
+      if (fits(packed)) found = packed;
+    }
     // A board of smaller blocks fits if the view is zoomed out.
     if (!fits(found)) found.scale *= height / (found.height * found.scale);
-    if (!best || found.scale > best.scale) best = found;
+    if (best && found.scale <= best.scale) continue;
+    best = found;
+    lines = tried;
   }
-  return best!;
+  // The rest of the height goes to the shelves.
+  const rest = (height / best!.scale - best!.height) / Math.max(1, best!.shelves);
+  return rest > 0 ? pack(items, lines, best!.scale, width, Math.min(rest, 2 * PITCH)) : best!;
 }
 
-function pack(items: Item[], lines: number, scale: number, viewWidth: number): Shelves {
+/** `more` is added to the height of each shelf. */
+function pack(items: Item[], lines: number, scale: number, viewWidth: number, more = 0): Shelves {
   const pixels = scale * PITCH;
   const width = viewWidth / scale;
-  const head = Math.min(24, (pixels < 5 ? 3 : pixels < 14 ? 17 : 26) / scale);
+  const head = Math.min(24, (pixels < 5 ? 3 : Math.min(26, Math.max(17, 10 + pixels / 2))) / scale);
   const pad = Math.min(5, Math.max(0.75, 8 / scale));
   const gap = Math.min(6, Math.max(1.5, 10 / scale));
-  const label = pixels < 12 ? 0 : 15 / scale;
+  const label = pixels < 14 ? 0 : 15 / scale;
   const heading = (pixels < 5 ? 12 : 20) / scale;
-  const least = (pixels < 5 ? 0 : pixels < 14 ? 60 : 118) / scale;
-  const out: Shelves = { scale, head, pad, gap, label, heading, placed: [], headings: [], height: 0 };
+  const least = (pixels < 5 ? 0 : Math.min(118, Math.max(60, 5 * pixels))) / scale;
+  const out: Shelves = { scale, head, pad, gap, label, heading, placed: [], headings: [], height: 0, shelves: 0 };
   const inner = 2 * pad - (PITCH - BLOCK);
   const most = Math.max(1, Math.floor((width - inner) / PITCH));
   const sized = items.map(({ pods, rolls }) => {
@@ -94,30 +109,30 @@ function pack(items: Item[], lines: number, scale: number, viewWidth: number): S
   let top = 0;
   const close = (): void => {
     if (!shelf.length) return;
-    const high = Math.max(...shelf.map((i) => sized[i].h));
+    const high = Math.max(...shelf.map((i) => sized[i].h)) + more;
     // The rest of a shelf that is nearly full goes to its tiles.
     const rest = right - gap > 0.6 * width ? Math.max(0, width - right + gap) / shelf.length : 0;
     let x = 0;
     let group: string | null = null;
     for (const i of shelf) {
       const { columns, w } = sized[i];
-      const more = Math.floor(rest / PITCH + 1e-6);
-      out.placed[i] = { x, y: top + heading, w: w + rest, h: high, columns: columns + more };
+      out.placed[i] = { x, y: top + heading, w: w + rest, h: high, columns: columns + Math.floor(rest / PITCH + 1e-6) };
       const last = out.headings[out.headings.length - 1];
       if (items[i].group === group) last.w = x + w + rest - last.x;
       else out.headings.push({ text: (group = items[i].group), x, y: top, w: w + rest });
       x += w + rest + gap;
     }
     top += heading + high + gap;
+    out.shelves++;
     shelf = [];
     right = 0;
   };
   for (let i = 0; i < items.length; ) {
     let end = i;
-    let wide = 0;
-    while (end < items.length && items[end].group === items[i].group) wide += sized[end++].w + gap;
-    // A namespace that does not fit into the rest of a shelf begins one.
-    if (right + wide - gap > width) close();
+    while (end < items.length && items[end].group === items[i].group) end++;
+    // A namespace begins on a shelf that has room for its first two tiles.
+    const first = sized.slice(i, Math.min(end, i + 2)).reduce((sum, { w }) => sum + w + gap, 0);
+    if (right + first - gap > width) close();
     for (; i < end; i++) {
       if (shelf.length && right + sized[i].w > width) close();
       shelf.push(i);

@@ -55,8 +55,8 @@ export function drawWorkload(
       const middle = camera.toScreenY(tile.y + band.top - layout.label / 2);
       context.font = `11px ${MONO}`;
       context.fillStyle = css(theme.muted);
-      const text = `${band.name} · ${well < pods ? `${well} of ${pods}` : pods}`;
-      context.fillText(clip(context, text, w - 2 * pad), x + pad, middle);
+      const number = ` · ${well < pods ? `${well} of ${pods}` : pods}`;
+      context.fillText(clip(context, band.name, w - 2 * pad - context.measureText(number).width) + number, x + pad, middle);
     }
   }
   context.globalAlpha = 1;
