@@ -7,7 +7,7 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { clean, launch, shot } from './browser.mjs';
 import { startRecording, until } from './cluster.mjs';
-import { apart, openBoard } from './page.mjs';
+import { apart, colour, openBoard } from './page.mjs';
 import { decode } from './png.mjs';
 
 let browser;
@@ -101,5 +101,36 @@ for (const [name, query, scheme] of [['near', {}, 'dark'], ['near, light', {}, '
     }
     assert.ok(painted > 5000, `${painted} pixels are painted`);
     assert.ok(differing < painted / 50, `${differing} of ${painted} painted pixels differ`);
+  });
+}
+
+for (const renderer of ['canvas', 'webgl']) {
+  test(`the lines of recent changes go with the time, ${renderer}`, async () => {
+    const page = await openBoard(browser, recording.url, { at: moment, renderer }, { reducedMotion: 'reduce' });
+    await until('the renderer', () => page.evaluate((name) => window.watchkeeper.board.figures.renderer === name, renderer));
+    await until('Pods', () => page.evaluate(() => window.watchkeeper.cluster.pods > 0));
+    await page.evaluate(manyTiles);
+    const clip = await page.locator('.stage').boundingBox();
+    const text = await colour(page, '--text');
+    /** How many pixels have the colour of a line that is not yet fading. */
+    const lines = async () => {
+      const { data } = decode(await page.screenshot({ clip, animations: 'disabled' }));
+      let n = 0;
+      for (let i = 0; i < data.length; i += 4) if (apart([data[i], data[i + 1], data[i + 2]], text) < 40) n++;
+      return n;
+    };
+    let shown = 0;
+    await until('lines', async () => (shown = await lines()) > 2000);
+    // A minute later nothing but the clock is different.
+    await page.evaluate(() => {
+      const { board, cluster } = window.watchkeeper;
+      cluster.since.fill(1);
+      cluster.created.fill(1);
+      board.reassess();
+    });
+    // Text has their colour, too.
+    await until('no lines', async () => (await lines()) < shown / 4);
+    clean(page);
+    await page.close();
   });
 }
