@@ -59,11 +59,11 @@ export function drawCard(
   }
   const high = Math.max(5, size * 0.1);
   // As many lines as fit between the shape and the containers, and the line of the namespace.
-  const line = size >= 104 ? 14 : 12;
-  const room = Math.floor((size - 2 * pad - icon - high - (size >= 130 ? 22 : 4)) / line);
+  const line = size >= 104 ? 14 : size >= 58 ? 12 : 11;
+  const room = Math.floor((size - 2 * pad - icon - high - (size >= 130 ? 22 : size >= 58 ? 4 : 2)) / line);
   context.font = `500 11px ${MONO}`;
   context.fillStyle = css(theme.text);
-  lines(context, cluster.names[row], size - 2 * pad, Math.min(3, Math.max(1, room))).forEach((text, i) => context.fillText(text, x + pad, y + pad + icon + 3 + (i + 0.5) * line));
+  lines(context, cluster.names[row], size - 2 * pad, Math.min(3, Math.max(1, room))).forEach((text, i) => context.fillText(text, x + pad, y + pad + icon + (size >= 58 ? 3 : 2) + (i + 0.5) * line));
   if (size >= 130) {
     context.font = `11px ${SANS}`;
     context.fillStyle = css(theme.muted);
