@@ -11,8 +11,8 @@ import { decode } from './png.mjs';
 
 const address = (gateway, query) => `${gateway}/ui/?${new URLSearchParams(query)}`;
 
-/** Waits for the first complete list, and for the strip: before that the keys that move in time do nothing. */
-const loaded = (page) => until('a board', () => page.evaluate(() => window.watchkeeper?.cluster.synced === true && document.querySelector('footer.time')?.children.length !== 0));
+/** Waits for the first complete list, for the parts that are loaded later, and for the strip: before that the keys that move in time do nothing. */
+const loaded = (page) => until('a board', () => page.evaluate(() => window.watchkeeper?.cluster.synced === true && window.watchkeeper.allLoaded() && document.querySelector('footer.time')?.children.length !== 0));
 
 /** Opens the page with a query. */
 export async function openBoard(browser, gateway, query = {}, options = {}) {

@@ -60,8 +60,10 @@ export function Opener() {
   const id = wanted.resource?.id ?? '';
   const moment = mode.value?.at ?? '';
   useEffect(() => {
-    element.current!.showModal();
+    const dialog = element.current!;
+    dialog.showModal();
     void learn();
+    return () => dialog.close(); // which returns the focus
   }, []);
   useEffect(() => {
     if (!wanted.resource) return;

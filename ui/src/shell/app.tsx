@@ -8,7 +8,7 @@ import { Fragment, render } from 'preact';
 import { keepAddress } from '../app/address';
 import { absent, lost } from '../app/contact';
 import { Feed } from '../app/feed';
-import { refresh, changes, cluster, filter, group, kind, mode, needs, nodes, order, places, received, reducedMotion, scope, selection, theme, view } from '../app/state';
+import { refresh, changes, cluster, filter, group, help, kind, mode, needs, nodes, opener, order, places, received, reducedMotion, scope, selection, theme, view } from '../app/state';
 import { clock } from '../data/clock';
 import { State } from '../data/state';
 import { asked, session, watchLogin } from '../app/login';
@@ -17,18 +17,16 @@ import { playhead, recorded } from '../time/playback';
 import { Engine } from '../board/engine';
 import { applyTheme } from '../board/palette';
 import { BoardView } from '../board/view';
-import { Panel } from '../panel/panel';
 import { Board } from './board';
 import { Controls } from './controls';
 import { keepFocus } from './focus';
-import { Help } from './help';
-import { KindsView, OpenerView } from './kinds';
+import { allLoaded, later, loadLater } from './later';
+import { Kinds, Opener } from './kinds';
 import { listenKeys } from './keys';
 import { Login } from './login';
 import { LiveRegion } from './live';
 import { Needs } from './needs';
 import { Notice } from './notice';
-import { Changes } from '../time/changes';
 import { history, type History } from '../time/history';
 import { Strip } from '../time/strip';
 import { Moment } from '../time/transport';
@@ -38,11 +36,16 @@ import { matchCount, TopBar } from './topbar';
 /** How often the components outside the board render while data changes, in milliseconds. */
 const refreshInterval = 250;
 
+const Help = later(async () => (await import('./help')).Help);
+const side = (words: string) => <aside class="side"><p class="muted">{words}</p></aside>;
+const Panel = later(async () => (await import('../panel/panel')).Panel, side);
+const Changes = later(async () => (await import('../time/changes')).Changes, side);
+
 const App = ({ board, source }: { board: BoardView; source: History }) => (
   <>
     <TopBar />
     <main class={`stage ${mode.value ? 'past' : lost.value ? 'lost' : ''}`}>
-      {view.value === 'board' ? <Board board={board} /> : kind.value ? <KindsView /> : <Table board={board} />}
+      {view.value === 'board' ? <Board board={board} /> : kind.value ? <Kinds /> : <Table board={board} />}
       {/* A table of a kind says itself what is missing. */}
       {(view.value === 'board' || !kind.value) && <Notice />}
       <Controls board={board} />
@@ -56,8 +59,8 @@ const App = ({ board, source }: { board: BoardView; source: History }) => (
       {/* Its history is that of the namespaces. */}
       <Strip key={scope.value.namespaces?.join()} history={source} />
     </Fragment>
-    <Help />
-    <OpenerView />
+    {help.value && <Help />}
+    {opener.value && <Opener />}
     <LiveRegion />
   </>
 );
@@ -117,7 +120,8 @@ export function start(worker: Worker, source: History = history): void {
   watchLogin();
   listenKeys(board, source);
   keepFocus();
+  loadLater();
   render(<App board={board} source={source} />, document.body);
   // For tests and benchmarks.
-  (window as unknown as { watchkeeper: unknown }).watchkeeper = { board, cluster, engine };
+  (window as unknown as { watchkeeper: unknown }).watchkeeper = { board, cluster, engine, allLoaded };
 }

@@ -27,11 +27,11 @@ const FILTERS: [string, string][] = [
 /** Lists the keys, the shapes, the marks of the strip and the terms of the filter. */
 export function Help() {
   const element = useRef<HTMLDialogElement>(null);
-  const open = help.value;
   useEffect(() => {
-    if (open && !element.current?.open) element.current?.showModal();
-    if (!open) element.current?.close();
-  }, [open]);
+    const dialog = element.current!;
+    dialog.showModal();
+    return () => dialog.close(); // which returns the focus
+  }, []);
   return (
     <dialog ref={element} class="help" aria-label="Help" onClose={() => (help.value = false)} onClick={(e) => e.target === element.current && (help.value = false)}>
       <div>
