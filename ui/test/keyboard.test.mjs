@@ -123,6 +123,17 @@ const functions = {
     await page.keyboard.press('t');
     await until('the board', async () => (await page.locator('.board').count()) === 1);
   },
+  ': or Ctrl K': async (page) => {
+    for (const key of [':', 'Control+k']) {
+      await page.keyboard.press(key);
+      await until('the opener', async () => (await focused(page)) === 'Kind, name, namespace or label');
+      await page.keyboard.type('nodes');
+      await page.locator('.opener [aria-selected="true"]').filter({ hasText: 'Node' }).waitFor();
+      await page.keyboard.press('Escape');
+      await until('no opener', async () => (await page.locator('.opener').count()) === 0);
+      await until('the focus on the board', async () => /^Board of Pods/.test(await focused(page)));
+    }
+  },
   W: async (page) => {
     const inWorkloads = () => page.evaluate(() => window.watchkeeper.engine.layout.tiles.some((tile) => tile.bands));
     await page.keyboard.press('w');

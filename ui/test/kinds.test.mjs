@@ -64,7 +64,7 @@ describe('the table of a resource', () => {
       assert.deepEqual(row?.slice(0, 5), [ns, 'web', '2/2', '2', '2']);
       return true;
     });
-    assert.match(page.url(), new RegExp(`view=table&kind=deployments.apps|kind=deployments.apps.*view=table`));
+    await until('the address', () => /view=table/.test(page.url()) && /kind=deployments\.apps/.test(page.url()));
     await kubectl('scale', 'deployment/web', '--replicas=4', '-n', ns);
     await until('the scaled Deployment', async () => (await rows(page))[0]?.[2] === '4/4');
     await kubectl('create', 'deployment', 'brief', '--image=nginx:1.27', '-n', ns);
@@ -116,7 +116,7 @@ describe('the table of a resource', () => {
     await page.keyboard.press('Escape');
     await page.getByRole('button', { name: 'Board', exact: true }).last().click();
     await page.locator('.board').waitFor();
-    assert.ok(!page.url().includes('kind='));
+    await until('the address of the board', () => !page.url().includes('kind='));
     await page.goBack();
     await page.locator('.table.kinds').waitFor();
   });
@@ -158,14 +158,14 @@ test('the opener finds objects and namespaces, with the keyboard alone', async (
   await until('the table', () => page.url().includes('kind=backups.'));
   await page.locator('.table.kinds').focus();
   await page.keyboard.press(':');
-  await page.getByRole('combobox', { name: /Kind/ }).fill('deploy web');
+  await page.getByRole('combobox', { name: /Kind/ }).fill(`deploy web ns:${ns}`);
   await page.locator('.opener [role="option"]').filter({ hasText: `Deployment in ${ns}` }).waitFor();
   await shot(page, 'opener');
   assert.deepEqual(await violations(page), { dark: [], light: [] });
   await page.keyboard.press('ArrowDown');
   await page.keyboard.press('Enter');
   await until('the panel', () => page.locator('.panel h2').filter({ hasText: 'web' }).isVisible());
-  assert.ok(page.url().includes(`/apis/apps/v1/namespaces/${ns}/deployments/web`));
+  await until('its address', () => page.url().includes(`/apis/apps/v1/namespaces/${ns}/deployments/web`));
   await page.keyboard.press('Control+k');
   await page.getByRole('combobox', { name: /Kind/ }).fill('no such thing at all');
   await page.locator('.opener [role="option"]').first().waitFor();

@@ -101,7 +101,7 @@ export function Opener() {
       {found.id === id && found.problem && <p role="alert">{found.problem}</p>}
       <div id="choices" role="listbox" aria-label="Choices" tabIndex={-1}>
         {choices.map((choice, i) => (
-          <div key={keyOf(choice)} id={`choice-${i}`} role="option" aria-selected={i === current} onClick={() => go(choice)} onMouseMove={() => setAt(i)}><Words choice={choice} /></div>
+          <div key={keyOf(choice)} id={`choice-${i}`} role="option" aria-selected={i === current} onClick={() => go(choice)} onMouseMove={(e) => (e.movementX || e.movementY) && setAt(i)}><Words choice={choice} /></div>
         ))}
       </div>
       {!choices.length && <p class="muted" role="status">{resources.value || problem.value ? 'Nothing has this name.' : 'reading which resources there are'}</p>}
