@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-/** The pointer on the board: hover, click, drag, zoom. */
+/** The pointers on the board: hover, click, drag, zoom with the wheel or with two fingers. */
 
 import { follow } from '../app/pointer';
 import type { Layout, Tile } from './layout';
@@ -19,54 +19,70 @@ export interface Intent {
   choose(hit: Hit | null): void;
 }
 
+interface Point {
+  x: number;
+  y: number;
+}
+
+/** A press that travels no further than this is a click, in pixels. A finger moves while it taps. */
+const maxTravel = { mouse: 4, finger: 12 };
+
 /** Listens until the returned function is called. */
 export function listen(element: HTMLElement, view: BoardView, layout: Layout, intent: Intent): () => void {
   const { camera } = view;
-  const pointers = new Map<number, { x: number; y: number }>();
-  let travelled = 0;
-  let spread = 0;
-  const at = (event: PointerEvent | WheelEvent): { x: number; y: number } => {
+  const pointers = new Map<number, Point>();
+  /** Where the last pointer was pressed. */
+  let start: Point = { x: 0, y: 0 };
+  /** The gesture began as a click, and may still become one. */
+  let click = false;
+  const at = (event: PointerEvent | WheelEvent): Point => {
     const box = element.getBoundingClientRect();
     return { x: event.clientX - box.left, y: event.clientY - box.top };
   };
-  const hit = (p: { x: number; y: number }): Hit | null => layout.pick(camera.toBoardX(p.x), camera.toBoardY(p.y));
+  const hit = (p: Point): Hit | null => layout.pick(camera.toBoardX(p.x), camera.toBoardY(p.y));
 
   const down = (event: PointerEvent): void => {
-    if (event.button !== 0) return;
-    pointers.set(event.pointerId, at(event));
-    travelled = spread = 0;
+    // Two fingers zoom, and no more count.
+    if (event.button !== 0 || pointers.size === 2) return;
+    start = at(event);
+    pointers.set(event.pointerId, start);
+    click = pointers.size === 1;
     element.setPointerCapture(event.pointerId);
   };
   const move = (event: PointerEvent): void => {
     const p = at(event);
     const from = pointers.get(event.pointerId);
     if (!from) {
-      intent.hover(hit(p), p.x, p.y);
+      if (pointers.size === 0) intent.hover(hit(p), p.x, p.y);
       return;
     }
-    travelled += Math.abs(p.x - from.x) + Math.abs(p.y - from.y);
+    const before = [...pointers.values()];
     pointers.set(event.pointerId, p);
-    if (pointers.size === 2) pinch();
-    else if (travelled > 4) {
+    if (pointers.size === 2) pinch(before, [...pointers.values()]);
+    else if (!click || Math.hypot(p.x - start.x, p.y - start.y) > (event.pointerType === 'mouse' ? maxTravel.mouse : maxTravel.finger)) {
+      click = false;
       element.classList.add('dragging');
       intent.hover(null, 0, 0);
       camera.pan(p.x - from.x, p.y - from.y);
       view.steered();
     }
   };
-  const pinch = (): void => {
-    const [a, b] = [...pointers.values()];
-    const now = Math.hypot(a.x - b.x, a.y - b.y);
-    if (spread > 0) {
-      camera.zoom(now / spread, (a.x + b.x) / 2, (a.y + b.y) / 2);
-      view.steered();
-    }
-    spread = now;
+  /** What was between the fingers stays there. */
+  const pinch = ([a, b]: Point[], [c, d]: Point[]): void => {
+    const was = Math.hypot(a.x - b.x, a.y - b.y);
+    const now = Math.hypot(c.x - d.x, c.y - d.y);
+    if (was < 1 || now < 1) return;
+    const x = (c.x + d.x) / 2;
+    const y = (c.y + d.y) / 2;
+    camera.pan(x - (a.x + b.x) / 2, y - (a.y + b.y) / 2);
+    camera.zoom(now / was, x, y);
+    view.steered();
   };
   const up = (event: PointerEvent): void => {
     if (!pointers.delete(event.pointerId)) return;
     element.classList.remove('dragging');
-    if (travelled <= 4 && event.type === 'pointerup') intent.choose(hit(at(event)));
+    if (click && event.type === 'pointerup') intent.choose(hit(at(event)));
+    click = false;
   };
   const leave = (): void => intent.hover(null, 0, 0);
   const wheel = (event: WheelEvent): void => {

@@ -5,10 +5,11 @@
 
 import { useLayoutEffect, useRef } from 'preact/hooks';
 import { lost } from '../app/contact';
-import { marks } from '../app/state';
+import { marks, range } from '../app/state';
 import { eventWords, type EventMark } from './events';
 import { shownCounts } from './playback';
 import { unknownParts } from './plot';
+import { holding } from './scrub';
 import { clock, zoned } from './words';
 
 export interface Pointed {
@@ -45,7 +46,7 @@ export function Hint({ pointed }: { pointed: Pointed }) {
   return (
     <div class="tooltip hint" ref={element}>
       <b>{zoned(mark ?? time)}{mark && ', marked'}</b>
-      <span class="muted">{changesAt(time)}</span>
+      {holding.value ? <span role="status">{range.value ? 'release to list the changes of the range' : 'drag to select a range'}</span> : <span class="muted">{changesAt(time)}</span>}
       {near.slice(0, 3).map((e, i) => <span key={i} class="event"><i class={e.warning ? 'warning' : ''} aria-hidden="true" /> <span class="mono">{e.about}</span> <span class="muted">{e.words}</span></span>)}
       {near.length > 3 && <span class="muted">in all {eventWords(near)}</span>}
       {events.length > 0 && time < eventsSince && <span class="muted">of the Events before {clock(eventsSince)}, only retained Warnings are loaded</span>}

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-/** The pointer on the strip. */
+/** The pointers on the strip. */
 
-import { batch } from '@preact/signals';
+import { batch, signal } from '@preact/signals';
 import type uPlot from 'uplot';
 import { continuing } from '../app/address';
 import { now } from '../app/now';
@@ -48,12 +48,36 @@ export function reveal(moment: number): void {
   if (moment < from || moment > to) edge.value = endOf(moment + span.value / 2, span.value, now());
 }
 
-/** A press or drag goes to a moment, with Shift it selects a range, and the wheel zooms about the pointer, or moves the strip if it is horizontal. `hover` receives the pointer's position. */
+/** A range while two fingers move: the time that was between them, at a part of the range's length, is now at another part. */
+export function pinched(start: { from: number; to: number }, factor: number, was: number, is: number, now: number): { span: number; edge: number } {
+  const length = Math.min(maxSpan, Math.max(minSpan, (start.to - start.from) * factor));
+  const at = start.from + was * (start.to - start.from);
+  return { span: length, edge: endOf(at + (1 - is) * length, length, now) };
+}
+
+/** A finger that is held this long selects a range, in milliseconds, unless it moves further than this, in pixels. */
+const hold = 500;
+const maxTravel = 8;
+
+/** A range is being selected by a finger, for the hint. */
+export const holding = signal(false);
+
+/**
+ * A press or drag goes to a moment, with Shift or after a long press it selects a range. The wheel zooms about the
+ * pointer, or moves the strip if it is horizontal; two fingers do both. `hover` receives the pointer's position.
+ */
 export function listen(element: HTMLElement, plot: uPlot, hover: (x: number | null) => void): () => void {
+  /** The positions of the pressed pointers: one, or two that zoom. */
+  const pointers = new Map<number, { x: number; y: number }>();
   let from = 0;
   let choosing = false;
+  /** A finger has been pressed, and has neither moved nor been held. */
+  let waiting = false;
+  let start = { x: 0, y: 0 };
+  let two: { range: { from: number; to: number }; apart: number; middle: number } | null = null;
   let next = 0;
   let timer: ReturnType<typeof setTimeout> | undefined;
+  let longPress: ReturnType<typeof setTimeout> | undefined;
   let moved = false;
   const position = (event: PointerEvent): number => event.clientX - plot.over.getBoundingClientRect().left;
   const timeAt = (event: PointerEvent): number => plot.posToVal(position(event), 'x') * 1000;
@@ -68,28 +92,84 @@ export function listen(element: HTMLElement, plot: uPlot, hover: (x: number | nu
       moved = true;
     }, 80);
   };
-  const down = (event: PointerEvent): void => {
-    if (event.button !== 0) return;
-    element.setPointerCapture(event.pointerId);
-    from = timeAt(event);
-    moved = false;
-    choosing = event.shiftKey;
-    if (choosing) return;
+  const begin = (): void => {
+    waiting = false;
+    clearTimeout(longPress);
     const chosen = range.value;
     if (chosen && (from < chosen.from || from > chosen.to)) range.value = null;
     scrub(from);
   };
+  const choose = (): void => {
+    waiting = false;
+    choosing = holding.value = true;
+    navigator.vibrate?.(20);
+  };
+  const spread = (): { apart: number; middle: number } => {
+    const [a, b] = [...pointers.values()];
+    const { left, width } = plot.over.getBoundingClientRect();
+    return { apart: Math.max(1, Math.hypot(a.x - b.x, a.y - b.y)), middle: ((a.x + b.x) / 2 - left) / width };
+  };
+  const pinch = (): void => {
+    const { apart, middle } = spread();
+    const to = pinched(two!.range, two!.apart / apart, two!.middle, middle, now());
+    batch(() => {
+      span.value = to.span;
+      edge.value = to.edge;
+    });
+  };
+  /** Ends what one pointer does. */
+  const release = (): void => {
+    clearTimeout(longPress);
+    from = 0;
+    waiting = choosing = holding.value = false;
+  };
+  const down = (event: PointerEvent): void => {
+    if (event.button !== 0 || pointers.size === 2) return;
+    element.setPointerCapture(event.pointerId);
+    element.classList.add('dragging');
+    pointers.set(event.pointerId, { x: event.clientX, y: event.clientY });
+    if (pointers.size === 2) {
+      release();
+      hover(null);
+      two = { range: stripRange(), ...spread() };
+      return;
+    }
+    from = timeAt(event);
+    start = { x: event.clientX, y: event.clientY };
+    moved = false;
+    choosing = event.shiftKey;
+    if (choosing) return;
+    if (event.pointerType === 'mouse') begin();
+    else {
+      waiting = true;
+      hover(position(event));
+      longPress = setTimeout(choose, hold);
+    }
+  };
   const move = (event: PointerEvent): void => {
+    if (pointers.has(event.pointerId)) pointers.set(event.pointerId, { x: event.clientX, y: event.clientY });
+    if (two) {
+      if (pointers.size === 2) pinch();
+      return;
+    }
     hover(position(event));
     if (!from) return;
+    if (waiting && Math.hypot(event.clientX - start.x, event.clientY - start.y) > maxTravel) begin();
     const at = timeAt(event);
     if (choosing) range.value = { from: Math.min(from, at), to: Math.max(from, at) };
-    else scrub(at);
+    else if (!waiting) scrub(at);
   };
-  const up = (): void => {
+  const up = (event: PointerEvent): void => {
+    if (!pointers.delete(event.pointerId)) return;
+    // The finger that remains after a zoom does nothing.
+    if (pointers.size === 0) {
+      two = null;
+      element.classList.remove('dragging');
+    }
+    if (waiting && event.type === 'pointerup') begin();
     // List the changes in the selected range.
     if (from && choosing && range.value) changes.value = true;
-    from = 0;
+    release();
   };
   const leave = (): void => hover(null);
   const wheel = (event: WheelEvent): void => {
@@ -99,9 +179,16 @@ export function listen(element: HTMLElement, plot: uPlot, hover: (x: number | nu
     if (Math.abs(event.deltaX) > Math.abs(event.deltaY)) pan(event.deltaX / width);
     else zoom(Math.exp(event.deltaY * 0.0016), from + ((event.clientX - left) / width) * (to - from));
   };
+  // A long press would open the browser's menu.
+  const menu = (event: Event): void => {
+    if (pointers.size > 0) event.preventDefault();
+  };
+  element.addEventListener('contextmenu', menu);
   const end = follow(element, { down, move, up, leave, wheel });
   return () => {
     clearTimeout(timer);
+    release();
+    element.removeEventListener('contextmenu', menu);
     end();
   };
 }

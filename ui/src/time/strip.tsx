@@ -117,7 +117,7 @@ function Timeline({ history }: { history: History }) {
       if (`${span.peek()} ${edge.peek()}` !== asked && !stop.signal.aborted) void load();
     };
     // While the strip is pressed its axis does not move, so that a drag can be aimed.
-    const timer = setInterval(() => parent.matches(':active') || void load(), reloadInterval);
+    const timer = setInterval(() => parent.matches('.dragging') || void load(), reloadInterval);
     const ending = effect(() => {
       // At once, with the bars that are known.
       if (stripRange() && state.counts) rescale(plot);
@@ -126,7 +126,7 @@ function Timeline({ history }: { history: History }) {
     // A moment outside of the strip is scrolled to, except by a drag.
     const following = effect(() => {
       if (!mode.value) edge.value = 0;
-      else if (mode.value.time && !parent.matches(':active')) untracked(() => reveal(playhead.peek()));
+      else if (mode.value.time && !parent.matches('.dragging')) untracked(() => reveal(playhead.peek()));
     });
     let zone = utc.peek();
     const drawing = effect(() => {
