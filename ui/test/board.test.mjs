@@ -67,7 +67,7 @@ test('filter, selection and moment survive a reload', async () => {
   const page = await openBoard(browser, gateway);
   const [name] = Object.keys(await settled(page, ns, 2));
   const matching = () => page.evaluate(() => window.watchkeeper.engine.matching());
-  await page.getByLabel('Filter').fill(`ns:${ns} app=web`);
+  await page.getByRole('searchbox', { name: 'Filter' }).fill(`ns:${ns} app=web`);
   await until('the matching Pods', async () => (await matching()) === 2);
   const click = async () => {
     const { x, y } = await blockOf(page, ns, name);
@@ -84,7 +84,7 @@ test('filter, selection and moment survive a reload', async () => {
     assert.equal(await page.getByLabel('Nodes by').inputValue(), 'age');
     assert.equal(await page.evaluate(() => window.watchkeeper.engine.arrangement.nodes), 'age');
     await until('the matching Pods', async () => (await matching()) === 2);
-    assert.equal(await page.getByLabel('Filter').inputValue(), `ns:${ns} app=web`);
+    assert.equal(await page.getByRole('searchbox', { name: 'Filter' }).inputValue(), `ns:${ns} app=web`);
     assert.equal(await page.locator('.panel h2').innerText(), name);
     assert.equal(await page.getByRole('tab', { selected: true }).innerText(), 'YAML');
     await until('its YAML', async () => (await page.locator('.yaml').innerText()).includes(`name: ${name}`));
@@ -105,7 +105,7 @@ test('filter, selection and moment survive a reload', async () => {
   await until('the past', async () => (await page.locator('.connection').innerText()).trim() === 'the past');
   assert.equal(new URL(page.url()).search, search);
   assert.equal(await page.locator('.moment b').innerText(), moment);
-  assert.equal(await page.getByLabel('Filter').inputValue(), `ns:${ns} app=web`);
+  assert.equal(await page.getByRole('searchbox', { name: 'Filter' }).inputValue(), `ns:${ns} app=web`);
   clean(page);
   await page.close();
 });

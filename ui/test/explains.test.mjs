@@ -90,7 +90,8 @@ test('on a screen at 200 %, nothing is cut off', async () => {
     assert.ok(x >= 0 && x + width <= 720, `${part} is at ${x} – ${x + width}`);
   }
   // The controls are one line, below what the board is fitted to.
-  assert.ok((await page.locator('.controls').boundingBox()).height < 48);
+  const stage = await page.locator('.stage').boundingBox();
+  assert.ok(stage.y + stage.height - (await page.locator('.controls').boundingBox()).y <= 64);
   await shot(page, 'zoom-200');
   await page.keyboard.press('t');
   await until('the table', async () => (await page.locator('.table').count()) === 1);

@@ -23,7 +23,7 @@ before(async () => {
 after(() => browser?.close());
 
 /** Listed functions of the pointer; keys do the same. */
-const pointer = new Set(['drag the strip', 'Shift drag', 'wheel']);
+const pointer = new Set(['drag the strip', 'Shift drag', 'two fingers', 'wheel']);
 
 /** The functions of the keys, by the names that the help lists. */
 const functions = {

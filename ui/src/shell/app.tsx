@@ -27,6 +27,7 @@ import { Login } from './login';
 import { LiveRegion } from './live';
 import { Needs } from './needs';
 import { Notice } from './notice';
+import { Sheet } from './sheet';
 import { history, type History } from '../time/history';
 import { Strip } from '../time/strip';
 import { Moment } from '../time/transport';
@@ -54,8 +55,10 @@ const App = ({ board, source }: { board: BoardView; source: History }) => (
     </main>
     {/* After a login they ask again. */}
     <Fragment key={session.value.number}>
-      {selection.value && <Panel />}
-      {changes.value && recorded.value ? <div class={selection.value ? 'side-hidden' : 'side-shown'}><Changes history={source} /></div> : !selection.value && needs.value && <Needs board={board} />}
+      <Sheet>
+        {selection.value && <Panel />}
+        {changes.value && recorded.value ? <div class={selection.value ? 'side-hidden' : 'side-shown'}><Changes history={source} /></div> : !selection.value && needs.value && <Needs board={board} />}
+      </Sheet>
       {/* Its history is that of the namespaces. */}
       <Strip key={scope.value.namespaces?.join()} history={source} />
     </Fragment>

@@ -11,10 +11,10 @@ import { WORDS } from './words';
 
 const KEYS: [string, string][] = [
   ['/', 'filter; Enter or Esc leaves it'], ['← ↑ → ↓', 'move between Pods'], ['Enter', 'show details'], ['Esc', 'close the panel, return to now, clear the filter'],
-  ['0', 'sort again and fit to the window'], ['+ −', 'zoom; drag and wheel also work'], ['T', 'board or table'], [': or Ctrl K', 'open any kind or object'], ['W', 'Pods in Nodes or in workloads'], ['N', 'go to what needs attention, or hide it'], ['?', 'this help'],
+  ['0', 'sort again and fit to the window'], ['+ −', 'zoom; drag, wheel and two fingers also work'], ['T', 'board or table'], [': or Ctrl K', 'open any kind or object'], ['W', 'Pods in Nodes or in workloads'], ['N', 'go to what needs attention, or hide it'], ['?', 'this help'],
 ];
 const TIME: [string, string][] = [
-  ['drag the strip', 'go to a moment'], ['Shift drag', 'select a range'], ['wheel', 'zoom the time range about the pointer; sideways, move it'], [', .', 'previous, next change (of the selected object)'], ['Space', 'play, pause'],
+  ['drag the strip', 'go to a moment'], ['Shift drag', 'select a range; a finger first holds still'], ['two fingers', 'zoom and move the time range'], ['wheel', 'zoom the time range about the pointer; sideways, move it'], [', .', 'previous, next change (of the selected object)'], ['Space', 'play, pause'],
   ['G', 'go to a moment: 14:02:09, 10m, rv:812'], ['C', 'changes around this time'], ['M', 'mark the moment, or remove the mark'], ['Esc', 'back to now'],
   ['in Versions: D', 'compare the version with the shown moment, or with a second one'],
   ['on the strip: ← →', 'previous, next change of the board'], ['on the strip: Shift ← →', 'change the range'],
@@ -34,6 +34,9 @@ export function Help() {
   }, []);
   return (
     <dialog ref={element} class="help" aria-label="Help" onClose={() => (help.value = false)} onClick={(e) => e.target === element.current && (help.value = false)}>
+      <button class="icon close" aria-label="Close the help" onClick={() => (help.value = false)}>
+        <svg width="16" height="16" viewBox="0 0 16 16" aria-hidden="true"><path d="M3.4 2 8 6.6 12.6 2 14 3.4 9.4 8l4.6 4.6-1.4 1.4L8 9.4 3.4 14 2 12.6 6.6 8 2 3.4z" /></svg>
+      </button>
       <div>
         <section>
           <h2>Keys</h2>

@@ -3,13 +3,15 @@
 
 /** The top bar: name, filter, counts by state, and connection. */
 
+import { signal } from '@preact/signals';
 import { absent, lost, silence } from '../app/contact';
 import { problemOf } from '../app/filter';
 import { asked, loggedIn, logOut, user } from '../app/login';
 import { ended, now } from '../app/now';
 import { refresh, changes, cluster, filter, help, kind, mode, needs, selection, status, switchTheme, theme } from '../app/state';
+import { phone } from '../app/window';
 import { age, count } from '../data/quantity';
-import { State, STATES } from '../data/state';
+import { State, STATES, type StateName } from '../data/state';
 import { Shape } from './shape';
 import { WORDS } from './words';
 
@@ -46,18 +48,42 @@ function Search() {
   const problem = problemOf(text, cluster);
   if (text.trim() && !absent.value) matching = matchCount.value();
   return (
-    <div class={`search ${text ? 'on' : ''}`}>
-      <input
-        id="filter" type="search" value={text} spellcheck={false} autocomplete="off" aria-label="Filter"
-        placeholder="/ filter: web, app=web, ns:, node:, state:" onInput={(e) => (filter.value = e.currentTarget.value)}
-        aria-invalid={problem !== null} aria-describedby="filter-problem"
-      />
-      {matching >= 0 && !problem && !kind.value && <span class="count muted">{matching.toLocaleString('en')} of {cluster.pods.toLocaleString('en')}</span>}
-      <p id="filter-problem" class={problem ? 'problem' : 'visually-hidden'} role="status">
-        {problem && <>{problem.words}{problem.meant && <>: did you mean <button class="link mono" onClick={() => mend(problem.fixed)}>{problem.meant}</button>?</>}</>}
-      </p>
+    <div class={`search ${text ? 'on' : ''} ${folded.value ? 'folded' : ''}`}>
+      <button class="icon key" aria-label="Filter" aria-expanded={!folded.value} title={`Filter${text && `: ${text}`} (/)`} onClick={() => document.getElementById('filter')?.focus()}>/</button>
+      <div class="field" onFocusIn={() => (folded.value = false)} onFocusOut={fold}>
+        <input
+          id="filter" type="search" value={text} spellcheck={false} autocomplete="off" aria-label="Filter" enterkeyhint="done"
+          placeholder="/ filter: web, app=web, ns:, node:, state:" onInput={(e) => (filter.value = e.currentTarget.value)}
+          aria-invalid={problem !== null} aria-describedby="filter-problem" onKeyDown={leave}
+        />
+        {matching >= 0 && !problem && !kind.value && <span class="count muted">{matching.toLocaleString('en')} of {cluster.pods.toLocaleString('en')}</span>}
+        <p id="filter-problem" class={problem ? 'problem' : 'visually-hidden'} role="status">
+          {problem && <>{problem.words}{problem.meant && <>: did you mean <button class="link mono" onClick={() => mend(problem.fixed)}>{problem.meant}</button>?</>}</>}
+        </p>
+        <button class="icon clear" aria-label="Clear the filter" title="Clear the filter" onClick={clear}>
+          <svg width="16" height="16" viewBox="0 0 16 16" aria-hidden="true"><path d="M3.4 2 8 6.6 12.6 2 14 3.4 9.4 8l4.6 4.6-1.4 1.4L8 9.4 3.4 14 2 12.6 6.6 8 2 3.4z" /></svg>
+        </button>
+      </div>
     </div>
   );
+}
+
+/** In a narrow window the filter is folded into its key. Unfolded, it covers the top bar. */
+const folded = signal(true);
+
+/** An empty filter folds when the focus leaves it. */
+function fold({ currentTarget, relatedTarget }: FocusEvent): void {
+  if (!filter.value && !(currentTarget as Node).contains(relatedTarget as Node | null)) folded.value = true;
+}
+
+/** Enter and Esc leave the filter, see keys.ts. It stays in effect. */
+function leave({ key }: KeyboardEvent): void {
+  if (key === 'Enter' || key === 'Escape') folded.value = true;
+}
+
+function clear(): void {
+  filter.value = '';
+  folded.value = true;
 }
 
 /** Takes a suggestion, and goes on with typing. */
@@ -76,18 +102,40 @@ function Legend() {
   if (!cluster.synced && !cluster.pods && !cluster.nodes.size) return <nav class="legend" aria-label="Pods by state" />;
   return (
     <nav class={`legend ${cluster.pods >= 10_000 ? 'many' : ''}`} aria-label="Pods by state">
-      <span class="total">{count(cluster.nodes.size, 'node')} · {count(cluster.pods, 'pod')}</span>
-      {STATES.map((name) => {
-        const n = cluster.shownCounts()[State[name]];
-        const word = `state:${name}`;
-        const on = filter.value.split(/\s+/).includes(word);
-        return (
-          <button key={name} class={n ? '' : 'none'} aria-pressed={on} title={`${count(n, 'pod')} ${WORDS[name]}`} onClick={() => (filter.value = on ? filter.value.replace(word, '').trim() : word)}>
-            <Shape state={name} /> {n.toLocaleString('en')} <span class="word">{name}</span>
-          </button>
-        );
-      })}
+      {phone.value ? <FoldedCounts /> : <><Total />{STATES.map((name) => <StateCount key={name} name={name} />)}</>}
     </nav>
+  );
+}
+
+const Total = () => <span class="total">{count(cluster.nodes.size, 'node')} · {count(cluster.pods, 'pod')}</span>;
+
+const countOf = (name: StateName): number => cluster.shownCounts()[State[name]];
+
+function StateCount({ name }: { name: StateName }) {
+  const n = countOf(name);
+  const word = `state:${name}`;
+  const on = filter.value.split(/\s+/).includes(word);
+  return (
+    <button class={n ? '' : 'none'} aria-pressed={on} title={`${count(n, 'pod')} ${WORDS[name]}`} onClick={() => (filter.value = on ? filter.value.replace(word, '').trim() : word)}>
+      <Shape state={name} /> {n.toLocaleString('en')} <span class="word">{name}</span>
+    </button>
+  );
+}
+
+/** On a phone: the worst state, and how many are ready; pressed, all counts. */
+function FoldedCounts() {
+  const worst = STATES.find((name) => countOf(name) > 0);
+  const shown = STATES.filter((name) => name === 'ready' || name === worst);
+  return (
+    <>
+      <button popovertarget="counts" aria-haspopup="dialog" title="All counts">
+        {shown.map((name) => <span key={name}><Shape state={name} /> {countOf(name).toLocaleString('en')}<span class="visually-hidden"> {name}</span></span>)}
+      </button>
+      <div id="counts" class="pop" popover="auto" role="dialog" aria-label="Pods by state" onClick={(e) => (e.target as HTMLElement).closest('button') && e.currentTarget.hidePopover()}>
+        <Total />
+        {STATES.map((name) => <StateCount key={name} name={name} />)}
+      </div>
+    </>
   );
 }
 

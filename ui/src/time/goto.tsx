@@ -5,7 +5,8 @@
 
 import { useRef, useState } from 'preact/hooks';
 import { now } from '../app/now';
-import { zoneName } from '../app/zone';
+import { phone } from '../app/window';
+import { switchZone, utc, zoneName } from '../app/zone';
 import { FORMS, parseMoment } from './moment';
 import { goTo, showRV } from './playback';
 
@@ -44,6 +45,7 @@ export function GoTo() {
       </div>
       <p id="moment-message" class={message ? 'failure' : 'visually-hidden'} role="alert">{message}</p>
       {!message && <p class="muted small">Any time that is shown can be pasted here.</p>}
+      {phone.value && <button type="button" class="link" onClick={switchZone}>{utc.value ? 'Show times in the time zone of the browser' : 'Show times in UTC'}</button>}
     </form>
   );
 }

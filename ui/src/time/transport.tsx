@@ -38,7 +38,7 @@ export function Transport({ history }: { history: History }) {
       <button class="icon" popovertarget="go-to" aria-label="Go to a moment" title="Go to a moment (G)"><Icon d={ICON.clock} /></button>
       <button class="icon" aria-pressed={marked} aria-label="Mark this moment" title={marked ? 'Remove the mark (M)' : 'Mark this moment (M)'} onClick={toggleMark}><Icon d={ICON.mark} /></button>
       <button class="icon" aria-pressed={changes.value} aria-label="Changes" title="Changes around this time (C)" onClick={toggleChanges}><Icon d={ICON.list} /></button>
-      <button class="icon" popovertarget="legend" aria-label="Legend" title="What the strip shows"><Icon d={ICON.legend} /></button>
+      <button class="icon explain" popovertarget="legend" aria-label="Legend" title="What the strip shows"><Icon d={ICON.legend} /></button>
       <button class="zone small" aria-pressed={utc.value} aria-label={`Times are in ${zoneName(now())}. Show times in UTC`} title={utc.value ? 'Show times in the time zone of the browser' : 'Show times in UTC'} onClick={switchZone}>{zoneName(now())}</button>
       <GoTo />
       <div id="legend" class="pop" popover="auto" role="dialog" aria-label="Legend of the strip"><h2>The strip</h2><StripLegend /></div>
