@@ -199,6 +199,7 @@ test('the sheet has three heights, for fingers and keys', async () => {
     await page.keyboard.press(key);
     await sheetIs(part);
   }
+  assert.equal(await page.evaluate(() => document.activeElement.className), 'board', 'the focus goes to the board');
   await page.getByRole('button', { name: 'Needs attention' }).tap();
   await sheetIs(0.5);
   await page.getByRole('button', { name: 'Close the panel' }).tap();
@@ -240,6 +241,7 @@ test('the filter folds into its key', async () => {
   await page.getByRole('button', { name: 'Clear the filter' }).tap();
   await until('its key', folded);
   assert.equal(await field.inputValue(), '');
+  assert.ok(await key.evaluate((button) => button === document.activeElement), 'the focus is on the key');
   await key.tap();
   await until('the field', async () => !(await folded()));
   await page.getByRole('slider', { name: 'Moment' }).focus();
@@ -331,8 +333,7 @@ test('fingers on the strip go to a moment, zoom the time range, and select a ran
   await until('all of it', async () => Math.abs((await length()) / long - 1) < 0.06);
 
   // A drag goes to a moment.
-  await fingers.down(at(0.9));
-  await fingers.move([at(0.9)], [at(0.5)]);
+  await fingers.press([at(0.9)], [at(0.5)]);
   await until('the past', async () => (await connection(page)) === 'the past');
   await shot(page, 'narrow-scrubbing');
   const middle = moment();

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // node test/run.mjs [PATTERN…]: runs the tests of the page (test/*.test.mjs whose
-// names contain a PATTERN) in Chromium, against a real cluster with a gateway and
-// kubectl proxy. It needs "make build" and Debian's chromium. With --keep the
+// names contain a PATTERN) in Chromium, and one in Firefox, against a real cluster
+// with a gateway and kubectl proxy. It needs "make build", and Debian's chromium and firefox-esr. With --keep the
 // cluster runs until Ctrl-C, and the tests do not; with WATCHKEEPER_TEST set to
 // what --keep printed, the tests use that cluster.
 
@@ -15,15 +15,15 @@ import { startAll } from './cluster.mjs';
 
 /**
  * Groups of test files run side by side, each with a cluster of its own; the files of a
- * group run one after the other. The files of the second group kill the API server, add
- * Nodes, or step through all changes of the cluster, which would not end while other tests
- * make changes. Those of the third are about users with different rights, which mostly wait
- * for the page to ask again, and as many others as make the groups equally long. A file that
- * is not listed is in the first.
+ * group run one after the other. Files of the second group kill the API server, add Nodes,
+ * or step through all changes of the cluster, which would not end while other tests make
+ * changes. Files of the third are about users with different rights, which mostly wait for
+ * the page to ask again. Both have as many others as make the groups equally long. A file
+ * that is not listed is in the first.
  */
 const OWN_CLUSTERS = [
-  ['focus', 'informer', 'outage', 'past', 'proxied', 'views'],
-  ['address', 'axe', 'denied', 'login', 'restricted', 'shared', 'story', 'workloads'],
+  ['firefox', 'focus', 'informer', 'outage', 'past', 'proxied', 'views'],
+  ['address', 'axe', 'denied', 'login', 'restricted', 'shared', 'story'],
 ];
 
 process.env.GOGC ??= '300'; // of the clusters: an API server collects much garbage at its start
@@ -60,10 +60,13 @@ async function start() {
   return JSON.stringify({ ...environment, browser: browser.address });
 }
 
+/** Node 20 has WebSockets only with this flag. */
+const webSocket = 'WebSocket' in globalThis ? [] : ['--experimental-websocket'];
+
 /** Runs test files one after the other. The result is the exit code and the output. */
 function run(group, environment, stdio) {
   const files = group.map((name) => `${here}${name}.test.mjs`);
-  const child = spawn(process.execPath, ['--test', '--test-concurrency=1', '--test-reporter=spec', ...files], {
+  const child = spawn(process.execPath, [...webSocket, '--test', '--test-concurrency=1', '--test-reporter=spec', ...files], {
     stdio: ['ignore', stdio, 'inherit'],
     env: { ...process.env, WATCHKEEPER_TEST: environment },
   });

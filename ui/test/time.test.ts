@@ -186,6 +186,18 @@ test('the strip zooms about the pointer, and says how far the moment is outside'
   assert.deepEqual([beyond(900_000, 1200_000, 1800_000), beyond(1500_000, 1200_000, 1800_000), beyond(1199_000, 1200_000, 1800_000), beyond(2100_000, 1200_000, 1800_000)], ['5m earlier', '', '', '5m later']);
 });
 
+test('two fingers zoom and move the strip', async () => {
+  const { pinched } = await import('../src/time/scrub');
+  const range = { from: 0, to: 3600_000 };
+  const later = 100 * 3600_000;
+  // The time between the fingers, here a quarter from the left, goes with them.
+  assert.deepEqual(pinched(range, 0.5, 0.25, 0.25, later), { span: 1800_000, edge: 2250_000 });
+  assert.deepEqual(pinched(range, 1, 0.25, 0.5, later), { span: 3600_000, edge: 2700_000 }, 'without a zoom it only moves');
+  assert.deepEqual(pinched(range, 2, 0.5, 0.75, later), { span: 7200_000, edge: 3600_000 });
+  assert.equal(pinched(range, 1e-6, 0.5, 0.5, later).span, 60_000, 'it has a shortest time');
+  assert.equal(pinched(range, 1, 0.5, 0.2, 3600_000).edge, 0, 'at the right end it follows now');
+});
+
 test('status updates of an object are one line', async () => {
   const { foldStatus, runWords } = await import('../src/panel/status-runs');
   const version = (s: number, ...paths: string[]): Change => ({ type: 'MODIFIED', resourceVersion: String(s), time: at(s), summary: [], changes: paths.map((path) => ({ op: 'replace', path })) });

@@ -84,6 +84,7 @@ function leave({ key }: KeyboardEvent): void {
 function clear(): void {
   filter.value = '';
   folded.value = true;
+  document.querySelector<HTMLElement>('.search .key')?.focus();
 }
 
 /** Takes a suggestion, and goes on with typing. */
