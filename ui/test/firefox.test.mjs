@@ -180,6 +180,19 @@ test('fingers on the board and on the strip', async () => {
   assert.equal(await connection(page), 'live');
   assert.deepEqual(await page.evaluate('[visualViewport.scale, scrollX, scrollY]'), [1, 0, 0], 'the browser neither scrolls nor zooms');
 
+  // A tap selects a Pod, also where the handle of the sheet appears.
+  await page.evaluate(`document.querySelector('.handle [aria-label="Close the panel"]').click()`);
+  await until('the whole board', async () => (await page.box('.stage')).height > 600);
+  const where = { x: 195, y: (strip.y + 48) / 2 + 20 };
+  const block = await blockOf(page, ns, 'first');
+  await page.evaluate(([dx, dy]) => {
+    window.watchkeeper.board.camera.pan(dx, dy);
+    window.watchkeeper.board.steered();
+  }, [where.x - block.x, where.y - block.y]);
+  await fingers.tap(where);
+  await until('its panel', async () => (await page.text('.containers')) !== '');
+  assert.equal(await page.evaluate(`document.querySelector('.grip').ariaExpanded`), 'false');
+
   // The sheet's handle.
   const { height } = await page.box('.sheet');
   const grip = await page.middle('.grip');

@@ -35,7 +35,7 @@ export function listen(element: HTMLElement, view: BoardView, layout: Layout, in
   let start: Point = { x: 0, y: 0 };
   /** The gesture began as a click, and may still become one. */
   let click = false;
-  const at = (event: PointerEvent | WheelEvent): Point => {
+  const at = (event: MouseEvent): Point => {
     const box = element.getBoundingClientRect();
     return { x: event.clientX - box.left, y: event.clientY - box.top };
   };
@@ -81,7 +81,11 @@ export function listen(element: HTMLElement, view: BoardView, layout: Layout, in
   const up = (event: PointerEvent): void => {
     if (!pointers.delete(event.pointerId)) return;
     element.classList.remove('dragging');
-    if (click && event.type === 'pointerup') intent.choose(hit(at(event)));
+    if (event.type === 'pointercancel') click = false;
+  };
+  // Not when the pointer is lifted: the browser would send the click of a finger to what has opened below it.
+  const choose = (event: MouseEvent): void => {
+    if (click) intent.choose(hit(at(event)));
     click = false;
   };
   const leave = (): void => intent.hover(null, 0, 0);
@@ -92,5 +96,10 @@ export function listen(element: HTMLElement, view: BoardView, layout: Layout, in
     camera.zoom(Math.exp(-pixels * (event.ctrlKey ? 0.01 : 0.0016)), p.x, p.y);
     view.steered();
   };
-  return follow(element, { down, move, up, leave, wheel });
+  element.addEventListener('click', choose);
+  const end = follow(element, { down, move, up, leave, wheel });
+  return () => {
+    element.removeEventListener('click', choose);
+    end();
+  };
 }
