@@ -144,7 +144,7 @@ func (p *Paths) Project(o *Object) (text string, rv int) {
 // Append appends the projection of an object to dst; rv is relative to its start.
 func (p *Paths) Append(dst []byte, o *Object) (out []byte, rv int) {
 	if p.rows != nil {
-		return p.rows.append(dst, o.JSON)
+		return p.rows.append(dst, o.JSON, o.managed)
 	}
 	w := projector{s: o.JSON, out: dst, rvFrom: int(o.rvText.from)}
 	w.object(p.root, afterSpace(o.JSON, 0))

@@ -99,7 +99,7 @@ func (p *Paths) Columns() []string {
 
 // AppendRow appends the row of an object whose JSON is valid; p has columns.
 func (p *Paths) AppendRow(dst []byte, json string) []byte {
-	dst, _ = p.rows.append(dst, json)
+	dst, _ = p.rows.append(dst, json, span{})
 	return dst
 }
 
@@ -166,10 +166,11 @@ func (n *rowNode) number(slot int) int {
 }
 
 // append appends the row of an object; rv is the offset of its RV, relative to the start.
-func (r *rowPaths) append(dst []byte, json string) (out []byte, rv int) {
+// managed is where its managedFields are, often half of the text; zero if that is not known.
+func (r *rowPaths) append(dst []byte, json string, managed span) (out []byte, rv int) {
 	w := r.pool.Get().(*rowWriter)
 	defer r.pool.Put(w)
-	w.s = json
+	w.s, w.managed = json, managed
 	for i := range w.cells {
 		w.cells[i] = w.cells[i][:0]
 	}
@@ -196,10 +197,11 @@ func (r *rowPaths) append(dst []byte, json string) (out []byte, rv int) {
 // A rowWriter collects the cells of a row from the text of an object, which is known to
 // be valid.
 type rowWriter struct {
-	s     string
-	cells [][]byte // by slot
-	begin []int    // where the value of the current element begins in the cell
-	outer []int    // values of begin for the arrays around the current one
+	s       string
+	managed span     // of managedFields
+	cells   [][]byte // by slot
+	begin   []int    // where the value of the current element begins in the cell
+	outer   []int    // values of begin for the arrays around the current one
 }
 
 // value consumes a value, writes the cells of a node, and returns the index after it.
@@ -225,9 +227,12 @@ func (w *rowWriter) object(n *rowNode, i int) (end int) {
 	for i = afterSpace(s, i+1); s[i] != '}'; {
 		from, to := i, afterString(s, i)
 		i = afterSpace(s, afterSpace(s, to)+1) // after the colon
-		if m := n.find(s[from:to]); m != nil {
+		switch m := n.find(s[from:to]); {
+		case m != nil:
 			i = w.value(m, i)
-		} else {
+		case i == int(w.managed.from):
+			i = int(w.managed.to)
+		default:
 			i = afterValue(s, i)
 		}
 		i = afterComma(s, i)

@@ -55,6 +55,13 @@ test('scaling a Deployment changes the blocks, the table and the announced count
     const total = await page.evaluate(() => window.watchkeeper.cluster.pods);
     return (await page.locator('[aria-live=polite]').innerText()).includes(`3 nodes, ${total} pods`);
   });
+  await until('the counts in the top bar', async () => {
+    const counts = await page.evaluate(() => [...window.watchkeeper.cluster.shownCounts()]);
+    const shown = await page.locator('.legend button').evaluateAll((all) => all.map((one) => parseInt(one.innerText.replace(/\D/g, ''), 10)));
+    // By urgency: failing, unknown, unready, pending, terminating, ready, succeeded.
+    assert.deepEqual(shown, [4, 7, 2, 3, 6, 1, 5].map((state) => counts[state]));
+    return counts[1] > 0;
+  });
   for (const each of [page, table]) {
     clean(each);
     await each.close();

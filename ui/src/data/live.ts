@@ -97,7 +97,7 @@ export class Live {
     const informer = plain
       ? connection.informer(resource, { ...of, transform })
       // Small enough that the decoded page dies in the young generation of the garbage collector.
-      : connection.informer(resource, { ...of, transform: transform as (row: Row) => unknown, fields, rows: true, pageSize: 2000 });
+      : connection.informer(resource, { ...of, transform: transform as (row: Row) => unknown, fields, rows: true, pageSize: 1000 });
     return { informer, connection, namespace, plain, state: { phase: 'connecting', since: Date.now() }, synced: false };
   }
 

@@ -53,8 +53,18 @@ function ownerOf(metadata: Pod['metadata']): string {
 /** Labels that only number the Pods of an owner: without them these Pods share one string. */
 const INDEX_LABELS = new Set(['statefulset.kubernetes.io/pod-name', 'apps.kubernetes.io/pod-index', 'batch.kubernetes.io/job-completion-index']);
 
-const labelText = (labels: Record<string, string> | undefined): string =>
-  labels ? Object.keys(labels).filter((key) => !INDEX_LABELS.has(key)).sort().map((key) => `${key}=${labels[key]}`).join(',') : '';
+function labelText(labels: Record<string, string> | undefined): string {
+  let text = '';
+  let last = '';
+  for (const key in labels) {
+    if (INDEX_LABELS.has(key)) continue;
+    // An API server writes them sorted.
+    if (key < last) return Object.keys(labels).filter((one) => !INDEX_LABELS.has(one)).sort().map((one) => `${one}=${labels[one]}`).join(',');
+    text = text ? `${text},${key}=${labels[key]}` : `${key}=${labels[key]}`;
+    last = key;
+  }
+  return text;
+}
 
 export function nodeRow(node: Node): NodeRow {
   const { metadata, spec = {}, status = {} } = node;

@@ -78,9 +78,9 @@ function Grid({ resource }: { resource: Resource }) {
     return resource.namespaced ? [NAMESPACE, ...shown] : shown;
   }, [source.columns, wide]);
   const widths = useMemo(() => widthsOf(table, columns), [source.columns, source.complete, wide, resource.id, source.lines.size > 20]);
-  const { from, to } = windowOf(lines.length, box.top, box.height, HEIGHT);
+  const { from, to } = windowOf(lines.length, box.top, box.height, HEIGHT, 4);
   /** Rows that scroll out are used again for those that scroll in: making elements takes longer than changing them. */
-  const slots = Math.ceil(box.height / HEIGHT) + 20;
+  const slots = Math.ceil(box.height / HEIGHT) + 10;
   const now = Math.floor(clock.now());
   const selected = selection.value ? pathOf(selection.value) : '';
   const go = (event: KeyboardEvent): void => {

@@ -113,6 +113,7 @@ const Total = () => <span class="total">{count(cluster.nodes.size, 'node')} · {
 const countOf = (name: StateName): number => cluster.shownCounts()[State[name]];
 
 function StateCount({ name }: { name: StateName }) {
+  void refresh.value; // its props stay the same
   const n = countOf(name);
   const word = `state:${name}`;
   const on = filter.value.split(/\s+/).includes(word);
@@ -125,6 +126,7 @@ function StateCount({ name }: { name: StateName }) {
 
 /** On a phone: the worst state, and how many are ready; pressed, all counts. */
 function FoldedCounts() {
+  void refresh.value;
   const worst = STATES.find((name) => countOf(name) > 0);
   const shown = STATES.filter((name) => name === 'ready' || name === worst);
   return (

@@ -81,15 +81,18 @@ export function listen(element: HTMLElement, plot: uPlot, hover: (x: number | nu
   let moved = false;
   const position = (event: PointerEvent): number => event.clientX - plot.over.getBoundingClientRect().left;
   const timeAt = (event: PointerEvent): number => plot.posToVal(position(event), 'x') * 1000;
-  // While dragging, go to a moment at most every 80 ms, and always to the last one.
+  // Go to a moment at once, while dragging at most every 80 ms, and always to the last one.
   const scrub = (time: number): void => {
     next = time;
-    timer ??= setTimeout(() => {
+    if (timer !== undefined) return;
+    const shown = next;
+    // The first moment of a drag is another place, the others only correct it.
+    if (moved) continuing(() => goTo(shown));
+    else goTo(shown);
+    moved = true;
+    timer = setTimeout(() => {
       timer = undefined;
-      // The first moment of a drag is another place, the others only correct it.
-      if (moved) continuing(() => goTo(next));
-      else goTo(next);
-      moved = true;
+      if (next !== shown) scrub(next);
     }, 80);
   };
   const begin = (): void => {
