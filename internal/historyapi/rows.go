@@ -47,20 +47,12 @@ func (c *call) diffRows(t request.Target, streams []*history.Stream) (any, error
 	if d.from.Epoch() != d.to.Epoch() {
 		return nil, refuseBad("from and to are in different epochs of the history, which have no difference: list the state at to")
 	}
-	ctx := c.r.Context()
-	keys, err := d.to.Changed(ctx, d.from.rv, d.to.rv, t.Namespace, maxRowEvents)
-	if errors.Is(err, history.ErrTooMany) {
-		return nil, refuseBad("%v: list the state at to", err)
-	}
-	if err != nil {
-		return nil, err
-	}
-	release, _, err := c.Past.AcquireList(ctx, int64(len(keys)))
+	release, _, err := c.Past.AcquireList(c.r.Context(), 0) // it may have as many objects as a list
 	if err != nil {
 		return nil, err
 	}
 	rows := &rowDifference{from: d.from.at, to: d.to.at, columns: paths.Columns(), release: release}
-	if err := rows.read(c, d.to, keys, paths); err != nil {
+	if err := rows.read(c, &d, t.Namespace, paths); err != nil {
 		release()
 		return nil, err
 	}
@@ -79,9 +71,17 @@ type rowDifference struct {
 // commas.
 type rowPart struct{ rows, deleted []byte }
 
-func (d *rowDifference) read(c *call, at diffSide, keys []kube.Key, paths *scan.Paths) error {
+func (d *rowDifference) read(c *call, between *diffPage, namespace string, paths *scan.Paths) error {
+	ctx, at := c.r.Context(), between.to
+	keys, err := at.Changed(ctx, between.from.rv, at.rv, namespace, maxRowEvents)
+	if errors.Is(err, history.ErrTooMany) {
+		return refuseBad("%v: list the state at to", err)
+	}
+	if err != nil {
+		return err
+	}
 	d.parts = make([]rowPart, at.Parts())
-	return at.Texts(c.r.Context(), at.rv, keys, func(part int, key kube.Key, text string) {
+	return at.Texts(ctx, at.rv, keys, func(part int, key kube.Key, text string) {
 		p := &d.parts[part]
 		if text != "" {
 			p.rows = append(paths.AppendRow(p.rows, text), ',')

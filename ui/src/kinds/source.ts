@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-/** The objects of a resource as rows of the API server's Tables: live, or at a moment. */
+/** The objects of a resource as rows of the API server's Tables: followed, or listed once. */
 
 import { connect, StatusError, type ColumnDefinition, type Connection, type Informer, type TableRow } from '@watchkeeper/informer';
 import { ApiError, apiError, apiURL, extension, request, root } from '../app/api';
@@ -122,8 +122,8 @@ export class LiveSource extends Source {
   }
 }
 
-/** A moment, as /at takes it. */
-export class PastSource extends Source {
+/** The state of a moment, as /at takes it, or of now if that is empty. */
+export class ListSource extends Source {
   readonly #stop = new AbortController();
 
   constructor(resource: Resource, readonly at: string, follower: Follower) {

@@ -6,7 +6,7 @@
 import { signal } from '@preact/signals';
 import { Lines, NAMESPACE, type Grouping, type Line, type Sorting } from './lines';
 import type { Resource } from './resources';
-import { LiveSource, PastSource, type Source } from './source';
+import { ListSource, LiveSource, type Source } from './source';
 
 export class KindTable {
   readonly lines = new Lines();
@@ -25,11 +25,15 @@ export class KindTable {
     this.show(at);
   }
 
-  /** Shows a moment, as /at takes it; empty for the live state. What was shown stays until all of the moment is there. */
-  show(at: string): void {
+  /**
+   * Shows a moment, as /at takes it; empty for the live state. What was shown stays until all of
+   * the moment is there. `patient`: a moment that loads is not given up for this one.
+   */
+  show(at: string, patient = false): void {
+    if (patient && this.#loading) return;
     this.#loading?.close();
-    const next: Source = at
-      ? new PastSource(this.resource, at, { changed: () => this.#changed(next, [], true) })
+    const next: Source = at || !this.resource.watched
+      ? new ListSource(this.resource, at, { changed: () => this.#changed(next, [], true) })
       : new LiveSource(this.resource, { changed: (changes, whole) => this.#changed(next, changes, whole) });
     this.#loading = next;
     if (!this.source) this.#take();

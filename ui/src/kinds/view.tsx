@@ -17,8 +17,9 @@ import { collection, named, type Resource } from './resources';
 import { KindTable } from './table';
 
 const HEIGHT = 28;
-/** How often a replay is read again, in milliseconds. */
+/** How often a replay, and a resource that cannot be watched, are read again, in milliseconds. */
 const replayInterval = 1000;
+const pollInterval = 10_000;
 
 /** The moment that the table shows, as /at takes it. */
 function shownMoment(): string {
@@ -47,8 +48,11 @@ function Grid({ resource }: { resource: Resource }) {
   const reached = useRef('');
   const first = useRef(true);
   useEffect(() => {
-    if (!first.current) table.show(at);
+    if (!first.current) table.show(at, !!mode.peek()?.speed);
     first.current = false;
+    if (at || resource.watched) return undefined;
+    const timer = setInterval(() => document.hidden || table.show('', true), pollInterval);
+    return () => clearInterval(timer);
   }, [at]);
   useEffect(() => {
     const wake = (): void => void (document.hidden || table.source.wake());
