@@ -241,7 +241,7 @@ test('fingers on the strip go to a moment, zoom the time range, and select a ran
   await shot(page, 'narrow-range');
   await fingers.up();
   await until('its changes', async () => (await page.locator('.changes').count()) === 1);
-  const [from, to] = new URL(page.url()).searchParams.get('range').split('/').map((time) => Date.parse(time) / 1000);
+  const [from, to] = (await until('the URL of the range', () => new URL(page.url()).searchParams.get('range'))).split('/').map((time) => Date.parse(time) / 1000);
   const span = await length();
   assert.ok(Math.abs((to - from) / span - 0.3) < 0.03, `the range has ${to - from} of ${span} s`);
   assert.deepEqual(await page.evaluate(() => [visualViewport.scale, scrollX, scrollY]), [1, 0, 0]);

@@ -82,9 +82,9 @@ describe('the table of a resource', () => {
     const sizes = async () => (await rows(page)).map((row) => row[2]).join();
     await until('the custom resources', async () => (await rows(page)).length === 3);
     assert.deepEqual(await titles(page), ['Namespace', 'Name', 'Size', 'Age']);
-    await page.getByRole('button', { name: 'Size' }).click();
+    await page.getByRole('columnheader', { name: /^Size/ }).getByRole('button').click();
     await until('the order', async () => (await sizes()) === '9,20,100');
-    await page.getByRole('button', { name: 'Size' }).click();
+    await page.getByRole('columnheader', { name: /^Size/ }).getByRole('button').click();
     await until('the other order', async () => (await sizes()) === '100,20,9');
     assert.equal(await page.getByRole('columnheader', { name: 'Size' }).getAttribute('aria-sort'), 'descending');
     await page.keyboard.press('/');
@@ -108,7 +108,7 @@ describe('the table of a resource', () => {
     await page.getByRole('grid').focus();
     await page.keyboard.press('ArrowDown');
     await until('the panel', () => page.locator('.panel h2').filter({ hasText: 'web' }).isVisible());
-    const address = page.url();
+    const address = await until('the address', () => page.url().includes('sel=') && page.url());
     await page.goto('about:blank');
     await page.goto(address);
     await until('the same', async () => (await rows(page)).length === 1 && (await page.locator('.panel h2').innerText()).includes('web'));

@@ -132,7 +132,7 @@ test('a rollout that stalls shows its pending Pod in the tile; its URL leads the
   await until('the tooltip of the Deployment', async () => (await page.locator('.tooltip').innerText()).includes(`ReplicaSet ${good}: ${now[0][1].length} pods`));
   await page.mouse.click(head.x, head.y);
   await until('its panel', async () => (await page.locator('.panel h2').innerText()).replaceAll('\n', ' ') === 'Deployment web');
-  assert.equal(new URL(page.url()).searchParams.get('sel'), `/apis/apps/v1/namespaces/${ns}/deployments/web`);
+  await until('its URL', () => new URL(page.url()).searchParams.get('sel') === `/apis/apps/v1/namespaces/${ns}/deployments/web`);
   assert.equal(await page.evaluate(() => window.watchkeeper.board.marks.selectedTile), web());
   await shot(page, 'workloads');
   await page.keyboard.press('Escape');
@@ -142,16 +142,16 @@ test('a rollout that stalls shows its pending Pod in the tile; its URL leads the
   await shows('both ReplicaSets by the URL', truth);
   await until('the filter', () => page.evaluate((tile) => window.watchkeeper.engine.matchingByTile().get(tile) === 5, web()));
 
-  const pressed = async () => [await page.getByRole('button', { name: 'Nodes', exact: true }).getAttribute('aria-pressed'), await page.getByRole('button', { name: 'Workloads' }).getAttribute('aria-pressed')];
+  const pressed = async () => [await page.getByRole('button', { name: 'Nodes', exact: true }).getAttribute('aria-pressed'), await page.getByRole('button', { name: 'Workloads', exact: true }).getAttribute('aria-pressed')];
   assert.deepEqual(await pressed(), ['false', 'true']);
   await page.locator('.board').focus();
   await page.keyboard.press('w');
   await until('Pods in Nodes', () => page.evaluate(() => window.watchkeeper.engine.layout.byName.has('node-0')));
   assert.deepEqual(await pressed(), ['true', 'false']);
-  assert.equal(new URL(page.url()).searchParams.get('in'), null);
+  await until('the URL of the Nodes', () => !new URL(page.url()).searchParams.has('in'));
   await page.keyboard.press('w');
   await shows('both ReplicaSets again', truth);
-  assert.equal(new URL(page.url()).searchParams.get('in'), 'workloads');
+  await until('the URL of the workloads', () => new URL(page.url()).searchParams.get('in') === 'workloads');
   await page.goBack();
   await until('Pods in Nodes', () => page.evaluate(() => window.watchkeeper.engine.layout.byName.has('node-0')));
   await page.goForward();

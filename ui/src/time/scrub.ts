@@ -75,25 +75,32 @@ export function listen(element: HTMLElement, plot: uPlot, hover: (x: number | nu
   let waiting = false;
   let start = { x: 0, y: 0 };
   let two: { range: { from: number; to: number }; apart: number; middle: number } | null = null;
+  /** The moment of the pointer, and the one that is shown. */
   let next = 0;
+  let last = 0;
   let timer: ReturnType<typeof setTimeout> | undefined;
   let longPress: ReturnType<typeof setTimeout> | undefined;
   let moved = false;
   const position = (event: PointerEvent): number => event.clientX - plot.over.getBoundingClientRect().left;
   const timeAt = (event: PointerEvent): number => plot.posToVal(position(event), 'x') * 1000;
-  // Go to a moment at once, while dragging at most every 80 ms, and always to the last one.
+  const show = (): void => {
+    last = next;
+    // The first moment of a drag is another place, the others only correct it.
+    if (moved) continuing(() => goTo(last));
+    else goTo(last);
+    moved = true;
+  };
+  // Go to a moment at once, while dragging at most every 80 ms, and to the last one when the pointer is released.
   const scrub = (time: number): void => {
     next = time;
     if (timer !== undefined) return;
-    const shown = next;
-    // The first moment of a drag is another place, the others only correct it.
-    if (moved) continuing(() => goTo(shown));
-    else goTo(shown);
-    moved = true;
-    timer = setTimeout(() => {
-      timer = undefined;
-      if (next !== shown) scrub(next);
-    }, 80);
+    show();
+    timer = setTimeout(settle, 80);
+  };
+  const settle = (): void => {
+    clearTimeout(timer);
+    timer = undefined;
+    if (next !== last) scrub(next);
   };
   const begin = (): void => {
     waiting = false;
@@ -170,6 +177,12 @@ export function listen(element: HTMLElement, plot: uPlot, hover: (x: number | nu
       element.classList.remove('dragging');
     }
     if (waiting && event.type === 'pointerup') begin();
+    if (timer !== undefined) {
+      // What is pending would undo what is pressed next.
+      if (next !== last) show();
+      clearTimeout(timer);
+      timer = undefined;
+    }
     // List the changes in the selected range.
     if (from && choosing && range.value) changes.value = true;
     release();
