@@ -97,6 +97,11 @@ const PLACES = {
     await until('the export', async () => (await page.locator('.export').count()) === 1);
   }],
   'a table': [{ view: 'table', needs: 'hidden' }, (page) => until('rows', async () => (await page.locator('.line').count()) > 0)],
+  'a table of a kind': [{ view: 'table', kind: 'pods', needs: 'hidden' }, (page) => until('rows', async () => (await page.locator('.table.kinds .line').count()) > 0)],
+  'the opener': [{}, async (page) => {
+    await page.getByRole('button', { name: 'Kinds…' }).click();
+    await page.locator('.opener [role="option"]').first().waitFor();
+  }],
   'the filter': [{ q: 'stat:ready' }, async (page) => {
     await page.keyboard.press('/');
     await until('the suggestion', () => page.locator('.search .problem').isVisible());
@@ -139,6 +144,14 @@ test('on a phone, axe finds nothing', async () => {
   await goTo(page, gateway, { sel: cluster.sel });
   await until('its containers', async () => (await page.locator('.containers li').count()) > 0);
   await look('a Pod');
+  await goTo(page, gateway, { view: 'table', kind: 'deployments.apps', needs: 'hidden' });
+  await until('rows', async () => (await page.locator('.table.kinds .line').count()) > 0);
+  const boxes = await page.locator('.table.kinds .line').evaluateAll((all) => all.map((one) => one.getBoundingClientRect()).sort((a, b) => a.top - b.top).map(({ top, bottom }) => [Math.round(top), Math.round(bottom)]));
+  for (const [i, [top]] of boxes.entries()) assert.ok(i === 0 || top >= boxes[i - 1][1], `rows overlap: ${boxes}`);
+  await shot(page, 'narrow-kinds');
+  await look('a table of a kind');
+  await goTo(page, gateway, { sel: cluster.sel });
+  await until('its containers', async () => (await page.locator('.containers li').count()) > 0);
   await page.locator('.legend > button').tap();
   await look('the counts');
   await goTo(page, gateway, { side: 'changes', reach: 'all', at: new Date(Date.now() - 1500).toISOString() });

@@ -17,3 +17,6 @@ function matching(query: string): ReadonlySignal<boolean> {
 export const phone = matching('(max-width: 599px)');
 /** What can be pressed is large enough for a finger. */
 export const large = matching('(max-width: 899px), (pointer: coarse)');
+
+/** The height of a table's row, in pixels. */
+export const rowHeight = (): number => (large.value ? 44 : 28);

@@ -7,6 +7,7 @@ import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { continuing } from '../app/address';
 import { session } from '../app/login';
 import { filter, kind, mode, pathOf, refresh, selection, selectionOf, view } from '../app/state';
+import { rowHeight } from '../app/window';
 import { clock } from '../data/clock';
 import { count } from '../data/quantity';
 import { windowOf } from '../shell/rows';
@@ -16,7 +17,6 @@ import { learn, problem, resources } from './known';
 import { collection, named, type Resource } from './resources';
 import { KindTable } from './table';
 
-const HEIGHT = 28;
 /** How often a replay, and a resource that cannot be watched, are read again, in milliseconds. */
 const replayInterval = 1000;
 const pollInterval = 10_000;
@@ -82,9 +82,9 @@ function Grid({ resource }: { resource: Resource }) {
     return resource.namespaced ? [NAMESPACE, ...shown] : shown;
   }, [source.columns, wide]);
   const widths = useMemo(() => widthsOf(table, columns), [source.columns, source.complete, wide, resource.id, source.lines.size > 20]);
-  const { from, to } = windowOf(lines.length, box.top, box.height, HEIGHT, 4);
+  const { from, to } = windowOf(lines.length, box.top, box.height, rowHeight(), 4);
   /** Rows that scroll out are used again for those that scroll in: making elements takes longer than changing them. */
-  const slots = Math.ceil(box.height / HEIGHT) + 10;
+  const slots = Math.ceil(box.height / rowHeight()) + 10;
   const now = Math.floor(clock.now());
   const selected = selection.value ? pathOf(selection.value) : '';
   const go = (event: KeyboardEvent): void => {
@@ -98,10 +98,10 @@ function Grid({ resource }: { resource: Resource }) {
     if (!next) return;
     reached.current = next.key;
     continuing(() => choose(resource, next));
-    const y = lines.indexOf(next) * HEIGHT;
+    const y = lines.indexOf(next) * rowHeight();
     const view = element.current!;
     if (y < view.scrollTop) view.scrollTop = y;
-    else if (y + 2 * HEIGHT > view.scrollTop + view.clientHeight) view.scrollTop = y + 2 * HEIGHT - view.clientHeight;
+    else if (y + 2 * rowHeight() > view.scrollTop + view.clientHeight) view.scrollTop = y + 2 * rowHeight() - view.clientHeight;
   };
   return (
     <>
@@ -110,7 +110,7 @@ function Grid({ resource }: { resource: Resource }) {
         <div class="head" role="row" aria-rowindex={1} style={{ gridTemplateColumns: widths }}>
           {columns.map((i) => <Title key={i} table={table} column={i} />)}
         </div>
-        <div class="body" style={{ height: `${lines.length * HEIGHT}px` }} role="rowgroup">
+        <div class="body" style={{ height: `${lines.length * rowHeight()}px` }} role="rowgroup">
           {lines.slice(from, to).map((line, i) => 'heading' in line
             ? <Group key={`group ${(from + i) % slots}`} line={line} index={from + i} span={columns.length} />
             : <Row key={(from + i) % slots} table={table} line={line} index={from + i} columns={columns} widths={widths} now={now} selected={selected === objectPath(resource, line)} />)}
@@ -167,14 +167,14 @@ function Title({ table, column }: { table: KindTable; column: number }) {
 }
 
 const Group = ({ line, index, span }: { line: Heading; index: number; span: number }) => (
-  <div class="line group" role="row" aria-rowindex={index + 2} style={{ transform: `translateY(${index * HEIGHT}px)` }}>
+  <div class="line group" role="row" aria-rowindex={index + 2} style={{ transform: `translateY(${index * rowHeight()}px)` }}>
     <span role="gridcell" aria-colspan={span}><b>{line.heading || 'no owner'}</b> <span class="muted">{line.count}</span></span>
   </div>
 );
 
 function Row({ table, line, index, columns, widths, now, selected }: { table: KindTable; line: Line; index: number; columns: number[]; widths: string; now: number; selected: boolean }) {
   return (
-    <div class="line" role="row" aria-rowindex={index + 2} aria-selected={selected} style={{ transform: `translateY(${index * HEIGHT}px)`, gridTemplateColumns: widths }} onClick={() => choose(table.resource, line)}>
+    <div class="line" role="row" aria-rowindex={index + 2} aria-selected={selected} style={{ transform: `translateY(${index * rowHeight()}px)`, gridTemplateColumns: widths }} onClick={() => choose(table.resource, line)}>
       {columns.map((i) => {
         const text = i === NAMESPACE ? line.namespace : cellText(line, table.source.columns, i, now);
         return <span key={i} role="gridcell" class={i === 0 ? 'mono' : i === NAMESPACE ? 'muted' : ''} title={text.length > 24 ? text : undefined}>{text}</span>;

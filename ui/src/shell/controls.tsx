@@ -3,7 +3,7 @@
 
 /** The controls in the lower corner: view, grouping and order. */
 
-import { refresh, cluster, group, nodes, order, places, view } from '../app/state';
+import { refresh, cluster, group, kind, nodes, opener, order, places, view } from '../app/state';
 import { groupings, NODE_ORDERS, type NodeOrder, type PodOrder } from '../board/order';
 import type { BoardView } from '../board/view';
 import { Places } from './places';
@@ -13,8 +13,9 @@ export function Controls({ board }: { board: BoardView }) {
   return (
     <div class="controls">
       <div class="segments" role="group" aria-label="View">
-        <button aria-pressed={view.value === 'board'} onClick={() => (view.value = 'board')}>Board</button>
-        <button aria-pressed={view.value === 'table'} onClick={() => (view.value = 'table')}>Table</button>
+        <button aria-pressed={view.value === 'board'} onClick={() => show('board')}>Board</button>
+        <button aria-pressed={view.value === 'table' && !kind.value} onClick={() => show('table')}>Table</button>
+        <button aria-pressed={view.value === 'table' && kind.value !== ''} aria-haspopup="dialog" title="Open any kind or object (: or Ctrl K)" onClick={() => (opener.value = true)}>Kinds…</button>
       </div>
       {view.value === 'board' && (
         <>
@@ -44,6 +45,11 @@ export function Controls({ board }: { board: BoardView }) {
       )}
     </div>
   );
+}
+
+function show(what: 'board' | 'table'): void {
+  view.value = what;
+  kind.value = '';
 }
 
 let known: string[] = [];

@@ -8,7 +8,7 @@ import { useEffect, useRef, useState } from 'preact/hooks';
 import { continuing } from '../app/address';
 import { absent } from '../app/contact';
 import { refresh, cluster, filter, selection, selectRow } from '../app/state';
-import { large } from '../app/window';
+import { rowHeight } from '../app/window';
 import type { BoardView } from '../board/view';
 import { stateName } from '../board/palette';
 import { age } from '../data/quantity';
@@ -16,8 +16,6 @@ import { clock } from '../data/clock';
 import { tableRows, windowOf, type Column } from './rows';
 import { Shape } from './shape';
 
-/** The height of a row, in pixels. */
-const height = (): number => (large.value ? 44 : 28);
 const COLUMNS: [Column, string][] = [
   ['state', 'Status'], ['name', 'Name'], ['namespace', 'Namespace'], ['node', 'Node'], ['ready', 'Ready'], ['restarts', 'Restarts'], ['age', 'Age'],
 ];
@@ -41,7 +39,7 @@ export function Table({ board }: { board: BoardView }) {
   const element = useRef<HTMLDivElement>(null);
   const [view, setView] = useState({ top: 0, height: 800 });
   const rows = absent.value ? [] : currentRows(board);
-  const { from, to } = windowOf(rows.length, view.top, view.height, height());
+  const { from, to } = windowOf(rows.length, view.top, view.height, rowHeight());
   const now = clock.now();
   const sel = selection.value;
   /** The index of the row that the arrow keys reached. */
@@ -69,10 +67,10 @@ export function Table({ board }: { board: BoardView }) {
     reached.current = next;
     continuing(() => selectRow(rows[next]));
     board.marks.focus = rows[next];
-    const y = next * height();
+    const y = next * rowHeight();
     const box = element.current!;
     if (y < box.scrollTop) box.scrollTop = y;
-    else if (y + 2 * height() > box.scrollTop + box.clientHeight) box.scrollTop = y + 2 * height() - box.clientHeight;
+    else if (y + 2 * rowHeight() > box.scrollTop + box.clientHeight) box.scrollTop = y + 2 * rowHeight() - box.clientHeight;
   };
   return (
     <div class="table" ref={element} tabIndex={0} role="grid" aria-label="Pods" aria-rowcount={rows.length + 1} aria-colcount={COLUMNS.length} onKeyDown={go}>
@@ -86,7 +84,7 @@ export function Table({ board }: { board: BoardView }) {
           );
         })}
       </div>
-      <div class="body" style={{ height: `${rows.length * height()}px` }} role="rowgroup">
+      <div class="body" style={{ height: `${rows.length * rowHeight()}px` }} role="rowgroup">
         {rows.slice(from, to).map((row, i) => (
           <Row key={row} row={row} index={from + i} now={now} selected={isSelected(row)} />
         ))}
@@ -99,7 +97,7 @@ function Row({ row, index, now, selected }: { row: number; index: number; now: n
   const state = stateName(cluster.shown(row));
   const { containers, ready, restarts } = cluster.readiness(row);
   return (
-    <div class="line" role="row" aria-rowindex={index + 2} aria-selected={selected} style={{ transform: `translateY(${index * height()}px)` }} onClick={() => selectRow(row)}>
+    <div class="line" role="row" aria-rowindex={index + 2} aria-selected={selected} style={{ transform: `translateY(${index * rowHeight()}px)` }} onClick={() => selectRow(row)}>
       <span role="gridcell" class="state"><Shape state={state} /> <span class={`words ${state}`}>{cluster.strings[cluster.text[row]]}</span></span>
       <span role="gridcell" class="name mono">{cluster.names[row]}</span>
       <span role="gridcell" class="namespace muted">{cluster.strings[cluster.namespace[row]]}</span>
