@@ -96,19 +96,20 @@ func (w *projector) array(n *pathNode, i int) (end int) {
 // find returns the node of the member with a name, given in quotes; nil if there is
 // none.
 func (n *pathNode) find(quoted string) *pathNode {
-	name := quoted[1 : len(quoted)-1]
+	name := unquoted(quoted)
 	for i := range n.named {
 		if n.named[i].name == name {
 			return n.named[i].node
 		}
 	}
-	if strings.IndexByte(name, '\\') < 0 {
-		return nil
-	}
-	return n.members[unquoted(quoted)]
+	return nil
 }
 
+// unquoted returns the value of a string in quotes: a part of it, unless it has escapes.
 func unquoted(text string) (value string) {
+	if plain := text[1 : len(text)-1]; strings.IndexByte(plain, '\\') < 0 {
+		return plain
+	}
 	if err := json.Unmarshal([]byte(text), &value); err != nil {
 		panic(err) // the text is valid
 	}

@@ -216,7 +216,7 @@ func (w *rowWriter) value(n *rowNode, i int) (end int) {
 	switch c := w.s[i]; {
 	case c == '{' && len(n.members) > 0:
 		return w.object(n, i)
-	case c == '[' && n.each != nil || c == '[' && len(n.indexed)+len(n.where) > 0:
+	case c == '[' && (n.each != nil || len(n.indexed)+len(n.where) > 0):
 		return w.array(n, i)
 	}
 	return afterValue(w.s, i)
@@ -295,10 +295,7 @@ func (w *rowWriter) array(n *rowNode, i int) (end int) {
 
 // find returns the node of the member with a name, given in quotes; nil if there is none.
 func (n *rowNode) find(quoted string) *rowNode {
-	name := quoted[1 : len(quoted)-1]
-	if strings.IndexByte(name, '\\') >= 0 {
-		name = unquoted(quoted)
-	}
+	name := unquoted(quoted)
 	for i := range n.members {
 		if n.members[i].name == name {
 			return n.members[i].node
@@ -315,20 +312,13 @@ func (x *rowWhere) find(s string, i int) int {
 	for i = afterSpace(s, i+1); s[i] != '}'; {
 		from, to := i, afterString(s, i)
 		i = afterSpace(s, afterSpace(s, to)+1)
-		if textIs(s[from:to], x.name) {
+		if unquoted(s[from:to]) == x.name {
 			if s[i] != '"' {
 				return -1
 			}
-			text := s[i:afterString(s, i)]
-			return slices.IndexFunc(x.values, func(value string) bool { return textIs(text, value) })
+			return slices.Index(x.values, unquoted(s[i:afterString(s, i)]))
 		}
 		i = afterComma(s, afterValue(s, i))
 	}
 	return -1
-}
-
-// textIs reports whether a string in quotes has a value.
-func textIs(quoted, value string) bool {
-	text := quoted[1 : len(quoted)-1]
-	return text == value || strings.IndexByte(text, '\\') >= 0 && unquoted(quoted) == value
 }

@@ -27,6 +27,31 @@ const MiB = 2 ** 20;
 const metrics = async () => Object.fromEntries((await page.send('Performance.getMetrics')).metrics.map((m) => [m.name, m.value]));
 const at = (sorted, part) => sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * part))];
 
+/** Counts frames, with a step of JavaScript in each. */
+async function frames(seconds, step = '') {
+  const before = await metrics();
+  const { times, batches } = await page.evaluate(`new Promise((resolve) => {
+    const { figures } = window.watchkeeper.board;
+    const times = [];
+    const first = figures.batches;
+    const end = performance.now() + ${seconds * 1000};
+    const tick = (now) => {
+      times.push(now);
+      ${step}
+      if (now < end) requestAnimationFrame(tick);
+      else resolve({ times, batches: figures.batches - first });
+    };
+    requestAnimationFrame(tick);
+  })`);
+  const after = await metrics();
+  const took = (times.at(-1) - times[0]) / 1000;
+  const gaps = times.slice(1).map((t, i) => t - times[i]).sort((a, b) => a - b);
+  return {
+    fps: gaps.length / took, p50: at(gaps, 0.5), p95: at(gaps, 0.95), p99: at(gaps, 0.99), most: gaps.at(-1), batches,
+    busy: (after.TaskDuration - before.TaskDuration) / (after.Timestamp - before.Timestamp),
+  };
+}
+
 const commands = {
   async open({ url }) {
     await page?.close();
@@ -44,28 +69,7 @@ const commands = {
     return { ...seen, busy };
   },
 
-  async frames({ seconds }) {
-    const before = await metrics();
-    const { times, batches } = await page.evaluate(`new Promise((resolve) => {
-      const { figures } = window.watchkeeper.board;
-      const times = [];
-      const first = figures.batches;
-      const end = performance.now() + ${seconds * 1000};
-      const tick = (now) => {
-        times.push(now);
-        if (now < end) requestAnimationFrame(tick);
-        else resolve({ times, batches: figures.batches - first });
-      };
-      requestAnimationFrame(tick);
-    })`);
-    const after = await metrics();
-    const took = (times.at(-1) - times[0]) / 1000;
-    const gaps = times.slice(1).map((t, i) => t - times[i]).sort((a, b) => a - b);
-    return {
-      fps: gaps.length / took, p50: at(gaps, 0.5), p95: at(gaps, 0.95), p99: at(gaps, 0.99), most: gaps.at(-1), batches,
-      busy: (after.TaskDuration - before.TaskDuration) / (after.Timestamp - before.Timestamp),
-    };
-  },
+  frames: ({ seconds }) => frames(seconds),
 
   async memory() {
     const held = async (send) => {
@@ -128,26 +132,11 @@ const commands = {
     await page.until(`document.querySelector('.kinds-bar [role=status]')?.textContent === ${JSON.stringify(words)}`);
     const complete = await page.evaluate('performance.now()');
     await sleep(5000); // the board has its own list
-    const before = await metrics();
-    const times = await page.evaluate(`new Promise((resolve) => {
+    const scrolled = await frames(seconds, `
       const table = document.querySelector('.table.kinds');
-      const times = [];
-      const end = performance.now() + ${seconds * 1000};
-      const tick = (now) => {
-        times.push(now);
-        table.scrollTop = (table.scrollTop + 700) % (table.scrollHeight - table.clientHeight);
-        if (now < end) requestAnimationFrame(tick);
-        else resolve(times);
-      };
-      requestAnimationFrame(tick);
-    })`);
-    const after = await metrics();
-    const gaps = times.slice(1).map((t, i) => t - times[i]).sort((a, b) => a - b);
+      table.scrollTop = (table.scrollTop + 700) % (table.scrollHeight - table.clientHeight);`);
     const rows = await page.evaluate(`document.querySelectorAll('.table.kinds .line').length`);
-    return {
-      complete, rows, fps: gaps.length / ((times.at(-1) - times[0]) / 1000), p95: at(gaps, 0.95), p99: at(gaps, 0.99),
-      busy: (after.TaskDuration - before.TaskDuration) / (after.Timestamp - before.Timestamp),
-    };
+    return { complete, rows, ...scrolled };
   },
 
   async shot({ file }) {

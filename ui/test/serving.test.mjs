@@ -37,13 +37,16 @@ test('the root redirects to the page, which does not violate its policy', async 
 
 test('hashed files are compressed and cached', async () => {
   const page = await shows(`${gateway}/ui/`);
-  const assets = () =>
-    page.evaluate(() =>
+  // Some parts of the page are loaded after it was painted.
+  const assets = async () => {
+    await until('all parts', () => page.evaluate(() => window.watchkeeper?.allLoaded()));
+    return page.evaluate(() =>
       performance
         .getEntriesByType('resource')
         .filter(({ name }) => name.includes('/assets/'))
         .map(({ encodedBodySize, decodedBodySize, transferSize }) => ({ encodedBodySize, decodedBodySize, transferSize })),
     );
+  };
   const first = await assets();
   assert.ok(first.length > 1 && first.every(({ encodedBodySize, decodedBodySize }) => encodedBodySize < decodedBodySize), JSON.stringify(first));
   await page.reload();

@@ -43,12 +43,15 @@ export async function request(url: string | URL, init?: Omit<RequestInit, 'heade
   }
 }
 
-/** Requests an object. */
-export async function getJSON<T>(path: string, at = '', signal?: AbortSignal): Promise<T> {
-  const response = await request(apiURL(path, at), { headers: { accept: 'application/json' }, signal });
+/** Requests JSON. Throws an ApiError for an error response. */
+export async function askJSON<T>(url: string | URL, signal?: AbortSignal, accept?: string): Promise<T> {
+  const response = await request(url, { signal, ...(accept && { headers: { accept } }) });
   if (response.ok) return (await response.json()) as T;
   throw await apiError(response);
 }
+
+/** Requests an object, a list or a document of the API. */
+export const getJSON = <T>(path: string, at = '', signal?: AbortSignal, accept = 'application/json'): Promise<T> => askJSON<T>(apiURL(path, at), signal, accept);
 
 /** Makes an error of a response. */
 export async function apiError(response: Response): Promise<ApiError> {

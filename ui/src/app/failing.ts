@@ -4,7 +4,7 @@
 /** Since when Pods fail, from the history: a Pod's own status begins again with each restart. */
 
 import { signal } from '@preact/signals';
-import { apiError, extension, request } from './api';
+import { askJSON, extension } from './api';
 import type { Termination } from '../data/crash';
 
 /** The answer of /watchkeeper/v1/history/failing. */
@@ -39,11 +39,8 @@ export function forgetFailing(): void {
 }
 
 /** Requests it for the Pod at an API path, at a moment as /at takes it, or now if that is empty. */
-export async function loadFailing(path: string, at: string, signal?: AbortSignal): Promise<Failing> {
-  const response = await request(new URL(`history/failing${path}${at ? `?at=${encodeURIComponent(at)}` : ''}`, extension()), { signal });
-  if (!response.ok) throw await apiError(response);
-  return (await response.json()) as Failing;
-}
+export const loadFailing = (path: string, at: string, signal?: AbortSignal): Promise<Failing> =>
+  askJSON(new URL(`history/failing${path}${at ? `?at=${encodeURIComponent(at)}` : ''}`, extension()), signal);
 
 /** How many requests for lists run at a time, and how many answers are kept. */
 const maxRunning = 2;

@@ -14,6 +14,7 @@ import { NODE_FIELDS, nodeOf, POD_FIELDS, podOf } from './columns';
 import type { NodeRow, Scope, Status } from './protocol';
 import { nodeRow, podRow, type Node } from './objects';
 import type { PodRow, Rows } from './rows';
+import { sentence } from './sentence';
 import type { Pod } from './state';
 
 /**
@@ -289,8 +290,6 @@ export class Live {
     this.status({ phase, text: state.error ? stateWords('pods', state) : '', since: state.since });
   }
 }
-
-const sentence = (text: string): string => `${text[0].toUpperCase()}${text.slice(1)}${/[.!?]$/.test(text) ? '' : '.'}`;
 
 /** The error of a state in words. */
 export function stateWords(of: string, state: State): string {

@@ -6,7 +6,7 @@
 import type { NodeRow } from './protocol';
 import { quantity } from './quantity';
 import type { PodRow } from './rows';
-import { describe, seconds, type Condition, type Pod } from './state';
+import { controllerOf, describe, seconds, type Condition, type Pod } from './state';
 
 export interface Node {
   metadata: { name: string; labels?: Record<string, string>; creationTimestamp?: string };
@@ -41,7 +41,7 @@ export function podRow(pod: Pod): PodRow {
 
 /** `Kind/name` of the owner; for a ReplicaSet of a Deployment, the Deployment. */
 function ownerOf(metadata: Pod['metadata']): string {
-  const owner = metadata.ownerReferences?.find((o) => o.controller) ?? metadata.ownerReferences?.[0];
+  const owner = controllerOf(metadata.ownerReferences);
   if (!owner) return '';
   const hash = metadata.labels?.['pod-template-hash'];
   if (owner.kind === 'ReplicaSet' && hash && owner.name.endsWith(`-${hash}`)) {

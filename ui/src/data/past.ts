@@ -101,13 +101,21 @@ export class Past {
     }
   }
 
+  #setNode(row: Row): void {
+    this.rows.setNode(nodeRow(nodeOf(row)));
+  }
+
+  #setPod(row: Row): void {
+    this.rows.setPod(podRow(podOf(row)), performance.now());
+  }
+
   /** Lists the moment. */
   async #load(): Promise<void> {
     const { rows } = this;
     [this.#listedNodes, this.#listed] = await Promise.all([this.#nodes(), this.#pods()]);
     rows.restate();
-    for (const row of this.#listedNodes?.rows ?? []) rows.setNode(nodeRow(nodeOf(row)));
-    for (const { rows: pods } of this.#listed) for (const row of pods) rows.setPod(podRow(podOf(row)), performance.now());
+    for (const row of this.#listedNodes?.rows ?? []) this.#setNode(row);
+    for (const { rows: pods } of this.#listed) for (const row of pods) this.#setPod(row);
     rows.settle(performance.now());
     rows.sync();
     this.#shows(this.#listedNodes?.rv ?? null, this.#listed[0].rv);
@@ -127,9 +135,9 @@ export class Past {
     }
     // After a restore of etcd, a moment may be that of another history.
     if (pods.from.resourceVersion !== shown.pods || (nodes && nodes.from.resourceVersion !== shown.nodes)) return false;
-    for (const row of nodes?.rows ?? []) rows.setNode(nodeRow(nodeOf(row)));
+    for (const row of nodes?.rows ?? []) this.#setNode(row);
     for (const [, name] of nodes?.deleted ?? []) rows.deleteNode(name);
-    for (const row of pods.rows) rows.setPod(podRow(podOf(row)), performance.now());
+    for (const row of pods.rows) this.#setPod(row);
     for (const [namespace, name] of pods.deleted) rows.deletePod(`${namespace}/${name}`, performance.now());
     this.#listedNodes = nodes && { resource: 'nodes', rv: nodes.to.resourceVersion, rows: [] };
     this.#listed = [{ resource: 'pods', rv: pods.to.resourceVersion, rows: [] }];
@@ -201,11 +209,11 @@ export class Past {
     const { rows } = this;
     const setNode = (type: string, row: Row): void => {
       if (type === 'DELETED') rows.deleteNode(row[1]);
-      else rows.setNode(nodeRow(nodeOf(row)));
+      else this.#setNode(row);
     };
     const setPod = (type: string, row: Row): void => {
       if (type === 'DELETED') rows.deletePod(`${row[0] ?? ''}/${row[1]}`, performance.now());
-      else rows.setPod(podRow(podOf(row)), performance.now());
+      else this.#setPod(row);
     };
     const watch = ({ resource, rv }: Listed, fields: string[]): string =>
       this.#path(resource, { watch: '1', resourceVersion: rv, speed: String(this.speed), ...asRows(fields) });

@@ -92,6 +92,9 @@ const conditionTrue = (conditions: Condition[] | undefined, type: string): boole
 const ended = (t: { reason?: string; signal?: number; exitCode?: number }): string =>
   t.reason || (t.signal ? `Signal:${t.signal}` : `ExitCode:${t.exitCode ?? 0}`);
 
+/** The controller among owners, or the first of them without one. */
+export const controllerOf = <T extends { controller?: boolean }>(owners: T[] | undefined): T | undefined => owners?.find((o) => o.controller) ?? owners?.[0];
+
 const DIGITS = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/;
 /** The day that was parsed last: objects of a list have many times of one day. */
 let lastDay = '';

@@ -3,7 +3,7 @@
 
 /** Learns the resources of the cluster from the API server's discovery. */
 
-import { apiError, apiURL, request } from '../app/api';
+import { getJSON } from '../app/api';
 import type { Resource } from './resources';
 
 interface Found {
@@ -26,15 +26,9 @@ interface Document {
   groups?: { name: string; preferredVersion: { version: string } }[];
 }
 
-async function fetchJSON<T>(path: string, accept: string): Promise<T> {
-  const response = await request(apiURL(path), { headers: { accept } });
-  if (!response.ok) throw await apiError(response);
-  return (await response.json()) as T;
-}
-
 /** Asks which resources there are, in the order of their names. */
 export async function discover(): Promise<Resource[]> {
-  const [core, groups] = await Promise.all(['api', 'apis'].map((path) => fetchJSON<Document>(path, AGGREGATED)));
+  const [core, groups] = await Promise.all(['api', 'apis'].map((path) => getJSON<Document>(path, '', undefined, AGGREGATED)));
   const all = [...(await resourcesOf(core)), ...(await resourcesOf(groups))];
   // A recording has the documents of a moment; some aggregated APIs do not answer.
   return all.filter((one, i) => all.findIndex(({ id }) => id === one.id) === i).sort((a, b) => (a.id < b.id ? -1 : 1));
@@ -51,7 +45,7 @@ async function resourcesOf(document: Document): Promise<Resource[]> {
   const versions = document.versions ? document.versions.map((version) => ({ group: '', version })) : (document.groups ?? []).map(({ name, preferredVersion }) => ({ group: name, version: preferredVersion.version }));
   const lists = await Promise.all(versions.map(async ({ group, version }) => {
     const path = group ? `apis/${group}/${version}` : `api/${version}`;
-    const { resources } = await fetchJSON<{ resources: (Omit<Found, 'singular'> & { singularName: string })[] }>(path, 'application/json').catch(() => ({ resources: [] }));
+    const { resources } = await getJSON<{ resources: (Omit<Found, 'singular'> & { singularName: string })[] }>(path).catch(() => ({ resources: [] }));
     return select(group, version, resources.map((r) => ({ ...r, singular: r.singularName })));
   }));
   return lists.flat();

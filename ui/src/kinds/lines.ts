@@ -6,7 +6,7 @@
 import type { ColumnDefinition, TableRow } from '@watchkeeper/informer';
 import { parseFilter, type Term } from '../app/filter';
 import { age } from '../data/quantity';
-import { seconds } from '../data/state';
+import { controllerOf, seconds } from '../data/state';
 
 /** An object in the table. */
 export interface Line {
@@ -42,7 +42,7 @@ export const NAMESPACE = -1;
 
 export function lineOf({ cells, object: { metadata } }: TableRow): Line {
   const { namespace = '', name, labels = {}, ownerReferences, creationTimestamp } = metadata;
-  const own = ownerReferences?.find((o) => o.controller) ?? ownerReferences?.[0];
+  const own = controllerOf(ownerReferences);
   return { key: namespace ? `${namespace}/${name}` : name, namespace, name, labels, owner: own ? `${own.kind}/${own.name}` : '', created: seconds(creationTimestamp), cells, rank: '' };
 }
 

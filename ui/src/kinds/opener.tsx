@@ -5,8 +5,9 @@
 
 import { batch } from '@preact/signals';
 import { useEffect, useRef, useState } from 'preact/hooks';
-import { apiError, apiURL, request } from '../app/api';
+import { getJSON } from '../app/api';
 import { cluster, filter, kind, mode, opener, selection, selectionOf, view } from '../app/state';
+import { useDialog } from '../shell/focus';
 import { learn, problem, resources } from './known';
 import { collection, type Resource } from './resources';
 import { choicesOf, objectsOf, read, type Choice } from './search';
@@ -18,11 +19,9 @@ const pause = 120;
 
 /** The names of the objects of a resource. */
 async function namesOf(resource: Resource, at: string, signal: AbortSignal): Promise<[string | null, string][]> {
-  const response = await request(`${apiURL(collection(resource), at)}?limit=${maxSearched}`, {
-    headers: { accept: 'application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1' }, signal,
-  });
-  if (!response.ok) throw await apiError(response);
-  const { items } = (await response.json()) as { items: { metadata: { namespace?: string; name: string } }[] | null };
+  const { items } = await getJSON<{ items: { metadata: { namespace?: string; name: string } }[] | null }>(
+    `${collection(resource)}?limit=${maxSearched}`, at, signal, 'application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1',
+  );
   return (items ?? []).map(({ metadata }) => [metadata.namespace ?? null, metadata.name]);
 }
 
@@ -59,12 +58,9 @@ export function Opener() {
   const wanted = read(text, known);
   const id = wanted.resource?.id ?? '';
   const moment = mode.value?.at ?? '';
-  useEffect(() => {
-    const dialog = element.current!;
-    dialog.showModal();
-    void learn();
-    return () => dialog.close(); // which returns the focus
-  }, []);
+  const close = (): void => void (opener.value = false);
+  useDialog(element, close);
+  useEffect(() => void learn(), []);
   useEffect(() => {
     if (!wanted.resource) return;
     const stop = new AbortController();
@@ -91,7 +87,7 @@ export function Opener() {
   };
   useEffect(() => element.current!.querySelector('[aria-selected="true"]')?.scrollIntoView({ block: 'nearest' }), [current, text]);
   return (
-    <dialog ref={element} class="opener" aria-label="Open" onClose={() => (opener.value = false)} onClick={(e) => e.target === element.current && (opener.value = false)}>
+    <dialog ref={element} class="opener" aria-label="Open" onClick={(e) => e.target === element.current && close()}>
       <input
         value={text} role="combobox" aria-expanded="true" aria-controls="choices" aria-label="Kind, name, namespace or label" aria-activedescendant={current >= 0 ? `choice-${current}` : undefined}
         placeholder="deployments, deploy web, ns:shop, app=web" spellcheck={false} autocomplete="off"

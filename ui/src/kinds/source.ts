@@ -4,8 +4,9 @@
 /** The objects of a resource as rows of the API server's Tables: followed, or listed once. */
 
 import { connect, StatusError, type ColumnDefinition, type Connection, type Informer, type TableRow } from '@watchkeeper/informer';
-import { ApiError, apiError, apiURL, extension, request, root } from '../app/api';
+import { askJSON, extension, getJSON, root } from '../app/api';
 import { authorization } from '../app/token';
+import { sentence } from '../data/sentence';
 import { collection, type Resource } from './resources';
 import { lineOf, type Line } from './lines';
 
@@ -104,9 +105,9 @@ export class LiveSource extends Source {
   async #restrict(why: StatusError, all: Informer<Line>): Promise<void> {
     const { group, version, name } = this.resource;
     try {
-      const response = await request(new URL(`access?${new URLSearchParams({ resource: name, group, version, verb: 'watch' })}`, extension()), { signal: this.#stop.signal });
-      if (!response.ok) throw await apiError(response);
-      const { all: everywhere, namespaces } = (await response.json()) as { all: boolean; namespaces: string[] };
+      const { all: everywhere, namespaces } = await askJSON<{ all: boolean; namespaces: string[] }>(
+        new URL(`access?${new URLSearchParams({ resource: name, group, version, verb: 'watch' })}`, extension()), this.#stop.signal,
+      );
       if (everywhere) return; // meanwhile: its informer tries again
       if (namespaces.length === 0) throw why;
       all.stop();
@@ -140,9 +141,9 @@ export class ListSource extends Source {
       let next = '';
       do {
         const query = new URLSearchParams({ limit: String(pageSize), ...(next && { continue: next }) });
-        const response = await request(`${apiURL(collection(this.resource), this.at)}?${query}`, { headers: { accept: TABLE }, signal: this.#stop.signal });
-        if (!response.ok) throw await apiError(response);
-        const page = (await response.json()) as { metadata: { continue?: string }; columnDefinitions: ColumnDefinition[] | null; rows: TableRow[] | null };
+        const page = await getJSON<{ metadata: { continue?: string }; columnDefinitions: ColumnDefinition[] | null; rows: TableRow[] | null }>(
+          `${collection(this.resource)}?${query}`, this.at, this.#stop.signal, TABLE,
+        );
         this.columns = page.columnDefinitions ?? this.columns;
         for (const row of page.rows ?? []) {
           const line = lineOf(row);
@@ -163,6 +164,6 @@ export class ListSource extends Source {
 /** An error in a sentence. */
 function wordsOf(error: unknown): string {
   if (error instanceof TypeError) return 'The gateway cannot be reached.';
-  const text = error instanceof ApiError || error instanceof Error ? error.message : String(error ?? '');
-  return text && `${text[0].toUpperCase()}${text.slice(1)}${/[.!?]$/.test(text) ? '' : '.'}`;
+  const text = error instanceof Error ? error.message : String(error ?? '');
+  return text && sentence(text);
 }

@@ -11,6 +11,7 @@ import { rowHeight } from '../app/window';
 import { clock } from '../data/clock';
 import { count } from '../data/quantity';
 import { windowOf } from '../shell/rows';
+import { reveal, useScroll } from '../shell/scrolling';
 import { playhead } from '../time/playback';
 import { cellText, inapplicable, NAMESPACE, type Grouping, type Heading, type Line } from './lines';
 import { learn, problem, resources } from './known';
@@ -43,7 +44,7 @@ function Grid({ resource }: { resource: Resource }) {
   const at = shownMoment();
   const table = useMemo(() => new KindTable(resource, at), []);
   const element = useRef<HTMLDivElement>(null);
-  const [box, setBox] = useState({ top: 0, height: 800 });
+  const box = useScroll(element);
   const [wide, setWide] = useState(false);
   const reached = useRef('');
   const first = useRef(true);
@@ -57,15 +58,8 @@ function Grid({ resource }: { resource: Resource }) {
   useEffect(() => {
     const wake = (): void => void (document.hidden || table.source.wake());
     document.addEventListener('visibilitychange', wake);
-    const at = element.current!;
-    const measure = (): void => setBox({ top: at.scrollTop, height: at.clientHeight });
-    const observer = new ResizeObserver(measure);
-    observer.observe(at);
-    at.addEventListener('scroll', measure, { passive: true });
     return () => {
       document.removeEventListener('visibilitychange', wake);
-      observer.disconnect();
-      at.removeEventListener('scroll', measure);
       table.close();
     };
   }, []);
@@ -98,10 +92,7 @@ function Grid({ resource }: { resource: Resource }) {
     if (!next) return;
     reached.current = next.key;
     continuing(() => choose(resource, next));
-    const y = lines.indexOf(next) * rowHeight();
-    const view = element.current!;
-    if (y < view.scrollTop) view.scrollTop = y;
-    else if (y + 2 * rowHeight() > view.scrollTop + view.clientHeight) view.scrollTop = y + 2 * rowHeight() - view.clientHeight;
+    reveal(element.current!, lines.indexOf(next));
   };
   return (
     <>

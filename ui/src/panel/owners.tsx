@@ -2,12 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import { filter, selection, selectionOf } from '../app/state';
-import type { Pod } from '../data/state';
+import { controllerOf, type Pod } from '../data/state';
 import { pathOf, useObject } from './resource';
 
 /** The chain of owners: a Deployment and its ReplicaSet. */
 export function Owners({ metadata, at }: { metadata: Pod['metadata']; at: string }) {
-  const own = metadata.ownerReferences?.find((o) => o.controller) ?? metadata.ownerReferences?.[0];
+  const own = controllerOf(metadata.ownerReferences);
   const namespace = metadata.namespace ?? '';
   // Only these kinds have an owner of their own.
   const between = own && (own.kind === 'ReplicaSet' || own.kind === 'Job');

@@ -4,7 +4,7 @@
 /** Which time the story of an object is told of, and its requests. */
 
 import { useEffect, useRef, useState } from 'preact/hooks';
-import { ApiError, apiError, extension, request } from '../app/api';
+import { ApiError, askJSON, extension } from '../app/api';
 import { zoned } from '../time/words';
 import type { Story } from './story';
 
@@ -54,11 +54,7 @@ export function refusal(error: Error): string {
   return error.code >= 500 ? `The story cannot be told now: ${error.message}` : message;
 }
 
-async function loadStory(path: string, query: Record<string, string>, signal: AbortSignal): Promise<Story> {
-  const response = await request(new URL(`story${path}?${new URLSearchParams(query)}`, extension()), { signal });
-  if (!response.ok) throw await apiError(response);
-  return (await response.json()) as Story;
-}
+const loadStory = (path: string, query: Record<string, string>, signal: AbortSignal): Promise<Story> => askJSON(new URL(`story${path}?${new URLSearchParams(query)}`, extension()), signal);
 
 export interface Loaded {
   /** The last answer; null before the first one. */

@@ -16,6 +16,23 @@
  * board/follow.ts.
  */
 
+import type { RefObject } from 'preact';
+import { useEffect } from 'preact/hooks';
+
+/** Shows a dialog for as long as it is rendered; then the focus returns to where it was. `closed` is called if the browser closes it. */
+export function useDialog(element: RefObject<HTMLDialogElement | null>, closed: () => void): void {
+  useEffect(() => {
+    const dialog = element.current!;
+    dialog.showModal();
+    dialog.addEventListener('close', closed);
+    return () => {
+      // The event comes later, when the dialog may have been opened again.
+      dialog.removeEventListener('close', closed);
+      dialog.close();
+    };
+  }, []);
+}
+
 const FOCUSABLE = 'a[href], button:not(:disabled), input:not(:disabled), select:not(:disabled), [tabindex]:not([tabindex="-1"])';
 
 /** A neighbour is looked for inside the nearest of these, not beyond it. */

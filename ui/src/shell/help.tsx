@@ -1,11 +1,12 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-import { useEffect, useRef } from 'preact/hooks';
+import { useRef } from 'preact/hooks';
 import { help } from '../app/state';
 import { STATES } from '../data/state';
 import { StripLegend, Swatch } from '../time/legend';
 import { AfarLegend } from './afar';
+import { useDialog } from './focus';
 import { Shape } from './shape';
 import { WORDS } from './words';
 
@@ -27,14 +28,11 @@ const FILTERS: [string, string][] = [
 /** Lists the keys, the shapes, the marks of the strip and the terms of the filter. */
 export function Help() {
   const element = useRef<HTMLDialogElement>(null);
-  useEffect(() => {
-    const dialog = element.current!;
-    dialog.showModal();
-    return () => dialog.close(); // which returns the focus
-  }, []);
+  const close = (): void => void (help.value = false);
+  useDialog(element, close);
   return (
-    <dialog ref={element} class="help" aria-label="Help" onClose={() => (help.value = false)} onClick={(e) => e.target === element.current && (help.value = false)}>
-      <button class="icon close" aria-label="Close the help" onClick={() => (help.value = false)}>
+    <dialog ref={element} class="help" aria-label="Help" onClick={(e) => e.target === element.current && close()}>
+      <button class="icon close" aria-label="Close the help" onClick={close}>
         <svg width="16" height="16" viewBox="0 0 16 16" aria-hidden="true"><path d="M3.4 2 8 6.6 12.6 2 14 3.4 9.4 8l4.6 4.6-1.4 1.4L8 9.4 3.4 14 2 12.6 6.6 8 2 3.4z" /></svg>
       </button>
       <div>

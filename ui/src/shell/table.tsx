@@ -4,7 +4,7 @@
 /** The Pods of the board as a table. Only the rows in view are rendered. */
 
 import { signal } from '@preact/signals';
-import { useEffect, useRef, useState } from 'preact/hooks';
+import { useRef } from 'preact/hooks';
 import { continuing } from '../app/address';
 import { absent } from '../app/contact';
 import { refresh, cluster, filter, selection, selectRow } from '../app/state';
@@ -14,6 +14,7 @@ import { stateName } from '../board/palette';
 import { age } from '../data/quantity';
 import { clock } from '../data/clock';
 import { tableRows, windowOf, type Column } from './rows';
+import { reveal, useScroll } from './scrolling';
 import { Shape } from './shape';
 
 const COLUMNS: [Column, string][] = [
@@ -37,7 +38,7 @@ function currentRows(board: BoardView): number[] {
 export function Table({ board }: { board: BoardView }) {
   void refresh.value;
   const element = useRef<HTMLDivElement>(null);
-  const [view, setView] = useState({ top: 0, height: 800 });
+  const view = useScroll(element);
   const rows = absent.value ? [] : currentRows(board);
   const { from, to } = windowOf(rows.length, view.top, view.height, rowHeight());
   const now = clock.now();
@@ -45,17 +46,6 @@ export function Table({ board }: { board: BoardView }) {
   /** The index of the row that the arrow keys reached. */
   const reached = useRef(0);
   const isSelected = (row: number): boolean => sel?.kind === 'pod' && sel.name === cluster.names[row] && sel.namespace === cluster.strings[cluster.namespace[row]];
-  useEffect(() => {
-    const at = element.current!;
-    const measure = (): void => setView({ top: at.scrollTop, height: at.clientHeight });
-    const observer = new ResizeObserver(measure);
-    observer.observe(at);
-    at.addEventListener('scroll', measure, { passive: true });
-    return () => {
-      observer.disconnect();
-      at.removeEventListener('scroll', measure);
-    };
-  }, []);
   const go = (event: KeyboardEvent): void => {
     const by = { ArrowDown: 1, ArrowUp: -1, PageDown: 20, PageUp: -20 }[event.key];
     if (by === undefined) return;
@@ -67,10 +57,7 @@ export function Table({ board }: { board: BoardView }) {
     reached.current = next;
     continuing(() => selectRow(rows[next]));
     board.marks.focus = rows[next];
-    const y = next * rowHeight();
-    const box = element.current!;
-    if (y < box.scrollTop) box.scrollTop = y;
-    else if (y + 2 * rowHeight() > box.scrollTop + box.clientHeight) box.scrollTop = y + 2 * rowHeight() - box.clientHeight;
+    reveal(element.current!, next);
   };
   return (
     <div class="table" ref={element} tabIndex={0} role="grid" aria-label="Pods" aria-rowcount={rows.length + 1} aria-colcount={COLUMNS.length} onKeyDown={go}>

@@ -3,7 +3,7 @@
 
 /** The responses of /watchkeeper/v1/history, with the fields that the page uses. */
 
-import { apiError, extension, getJSON, request } from '../app/api';
+import { askJSON, extension, getJSON } from '../app/api';
 import { scope } from '../app/state';
 import { warningMarks, type EventMark, type Warning } from './events';
 import { namespaced } from './namespaced';
@@ -126,11 +126,8 @@ export interface History {
 
 const time = (ms: number): string => new Date(ms).toISOString();
 
-async function ask<T>(path: string, query: Record<string, string> | [string, string][], signal: AbortSignal): Promise<T> {
-  const response = await request(new URL(`history${path}?${new URLSearchParams(query)}`, extension()), { signal });
-  if (!response.ok) throw await apiError(response);
-  return (await response.json()) as T;
-}
+const ask = <T>(path: string, query: Record<string, string> | [string, string][], signal: AbortSignal): Promise<T> =>
+  askJSON<T>(new URL(`history${path}?${new URLSearchParams(query)}`, extension()), signal);
 
 async function askPage<T>(path: string, query: [string, string][], more: string, signal: AbortSignal): Promise<Page<T>> {
   const page = await ask<{ items: T[] | null; continue?: string }>(path, more ? [...query, ['continue', more]] : query, signal);
