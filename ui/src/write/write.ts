@@ -1,0 +1,95 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+/** Writes to the cluster, with the rights of the reader. */
+
+import { ApiError, apiError, apiURL, getJSON, request } from '../app/api';
+import { patchOf, pathText, same, valueAt, type Edit } from './patch';
+
+/** An object of the API, of any kind. */
+export interface Stored {
+  apiVersion?: string;
+  kind?: string;
+  metadata: { name: string; namespace?: string; uid: string; resourceVersion: string; [field: string]: unknown };
+  [field: string]: unknown;
+}
+
+/** What a write needs. */
+export interface Target {
+  /** The API path of the object. */
+  path: string;
+  /** Another object of the same name is not changed. */
+  uid?: string;
+  /** The field manager, by which managedFields tell who wrote what. */
+  manager: string;
+}
+
+/** A write that somebody else's change prevents. Nothing was written. */
+export class Conflict extends Error {
+  constructor(readonly edits: { edit: Edit; found: unknown }[], message: string) {
+    super(message);
+  }
+}
+
+const shown = (value: unknown): string => (value === undefined ? 'absent' : JSON.stringify(value));
+
+/** Changes values of an object, or only asks the API server whether it would (`dryRun`). Throws a Conflict or an ApiError. */
+export async function write(target: Target, edits: Edit[], dryRun = false, signal?: AbortSignal): Promise<Stored> {
+  // A missing parent has to be added, which only the object tells.
+  const object = edits.some(({ path, old }) => old === undefined && path.length > 1) ? await getJSON<Stored>(target.path, '', signal) : undefined;
+  const query = new URLSearchParams({ fieldManager: target.manager, fieldValidation: 'Strict', ...(dryRun && { dryRun: 'All' }) });
+  const response = await request(`${apiURL(target.path)}?${query.toString()}`, {
+    method: 'PATCH', headers: { 'content-type': 'application/json-patch+json', accept: 'application/json' }, body: JSON.stringify(patchOf(edits, object, target.uid)), signal,
+  });
+  if (response.ok) return (await response.json()) as Stored;
+  const error = await apiError(response);
+  // The API server refuses a failed `test` as invalid, or as a conflict with what it has just stored.
+  if (error.code === 422 || error.code === 409) await findConflict(target, edits, error, signal);
+  throw error;
+}
+
+/** Throws a Conflict if an edited value is not the one that the reader saw. */
+async function findConflict(target: Target, edits: Edit[], error: ApiError, signal?: AbortSignal): Promise<void> {
+  const current = await getJSON<Stored>(target.path, '', signal);
+  if (target.uid && current.metadata.uid !== target.uid) throw new Conflict([], 'The object was deleted, and another one has its name.');
+  const others = edits.map((edit) => ({ edit, found: valueAt(current, edit.path) })).filter(({ edit, found }) => !same(edit.old, found));
+  if (others.length > 0) {
+    throw new Conflict(others, others.map(({ edit, found }) => `${pathText(edit.path)} was changed meanwhile: it is ${shown(found)}, not ${shown(edit.old)}.`).join(' '));
+  }
+  if (error.code === 409) throw new Conflict([], error.message);
+}
+
+/** What a review asks: may the reader do this? */
+export interface Verb {
+  verb: string;
+  group: string;
+  resource: string;
+  subresource?: string;
+  namespace?: string;
+  name?: string;
+}
+
+/** Decisions are used this long, in milliseconds. */
+const trusted = 10_000;
+const decisions = new Map<string, { until: number; answer: Promise<{ allowed: boolean; reason: string }> }>();
+
+/** Asks whether the reader may do something now, and why not (SelfSubjectAccessReview). The gateway answers for itself if it is read-only. */
+export function allowed(verb: Verb): Promise<{ allowed: boolean; reason: string }> {
+  const key = JSON.stringify(verb);
+  const known = decisions.get(key);
+  if (known && known.until > Date.now()) return known.answer;
+  const answer = review(verb);
+  decisions.set(key, { until: Date.now() + trusted, answer });
+  answer.catch(() => decisions.delete(key));
+  return answer;
+}
+
+async function review(resourceAttributes: Verb): Promise<{ allowed: boolean; reason: string }> {
+  const response = await request(apiURL('apis/authorization.k8s.io/v1/selfsubjectaccessreviews'), {
+    method: 'POST', headers: { 'content-type': 'application/json', accept: 'application/json' },
+    body: JSON.stringify({ apiVersion: 'authorization.k8s.io/v1', kind: 'SelfSubjectAccessReview', spec: { resourceAttributes } }),
+  });
+  if (!response.ok) throw await apiError(response);
+  const { status } = (await response.json()) as { status: { allowed: boolean; reason?: string } };
+  return { allowed: status.allowed, reason: status.reason ?? '' };
+}
