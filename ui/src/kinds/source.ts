@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-/** The objects of a resource as rows of the API server's Tables: followed, or listed once. */
+/** The objects of a resource: followed, or listed once. */
 
 import { connect, StatusError, type ColumnDefinition, type Connection, type Informer, type TableRow } from '@watchkeeper/informer';
 import { askJSON, extension, getJSON, root } from '../app/api';
@@ -10,20 +10,33 @@ import { sentence } from '../data/sentence';
 import { collection, type Resource } from './resources';
 import { lineOf, type Line } from './lines';
 
-export interface Follower {
+/** Is told what was read. */
+export interface Follower<T> {
   /** `whole`: everything may have changed. */
-  changed(changes: { old?: Line; line?: Line }[], whole: boolean): void;
+  changed(changes: { old?: T; line?: T }[], whole: boolean): void;
+}
+
+/** How the objects of a resource are requested and kept. */
+export interface Form<T> {
+  /** Makes an informer, of a namespace if one is given. */
+  open(connection: Connection, resource: string, of: { namespace?: string }): Informer<T>;
+  /** The same without projections, which the gateway does not have for every reader. */
+  plain?: Form<T>;
 }
 
 /** How many objects a page of a list has: small enough that it is read within a frame. */
-const pageSize = 250;
+export const pageSize = 250;
 /** A reader who may not list all namespaces sees at most this many. */
 const maxNamespaces = 90;
 const TABLE = 'application/json;as=Table;g=meta.k8s.io;v=v1';
 
+/** The form of a table: the API server's rows. */
+const tableForm: Form<Line> = { open: (connection, resource, of) => connection.informer<Line>(resource, { ...of, table: true, pageSize, transform: lineOf }) };
+
 /** What a table shows, and in which state that is. */
-export abstract class Source {
-  readonly lines = new Map<string, Line>();
+export abstract class Source<T = Line> {
+  /** By key: namespace/name. */
+  readonly lines = new Map<string, T>();
   columns: ColumnDefinition[] = [];
   /** Everything was received. */
   complete = false;
@@ -32,24 +45,24 @@ export abstract class Source {
   /** The namespaces that are shown; null for all. */
   namespaces: string[] | null = null;
 
-  constructor(readonly resource: Resource, protected readonly follower: Follower) {}
+  constructor(readonly resource: Resource, protected readonly follower: Follower<T>) {}
 
   /** The network may be back. */
   wake(): void {}
   abstract close(): void;
 }
 
-/** The live state. */
-export class LiveSource extends Source {
+/** The live state, of a namespace if one is given. */
+export class LiveSource<T> extends Source<T> {
   readonly #connection: Connection;
   readonly #stop = new AbortController();
-  #informers: Informer<Line>[] = [];
+  #informers: Informer<T>[] = [];
   #synced = 0;
 
-  constructor(resource: Resource, follower: Follower) {
+  constructor(resource: Resource, follower: Follower<T>, readonly form: Form<T>, namespace = '') {
     super(resource, follower);
     this.#connection = connect(root().href.replace(/\/$/, ''), { multiwatch: `${extension()}multiwatch`, headers: authorization });
-    this.#open('');
+    this.#open(namespace, form);
   }
 
   override wake(): void {
@@ -61,12 +74,13 @@ export class LiveSource extends Source {
     this.#connection.close();
   }
 
-  #open(namespace: string): void {
+  #open(namespace: string, form: Form<T>): void {
     const { group, version, name } = this.resource;
-    const informer = this.#connection.informer<Line>(`${group ? `${group}/` : ''}${version}/${name}`, { table: true, pageSize, transform: lineOf, ...(namespace && { namespace }) });
+    const informer = form.open(this.#connection, `${group ? `${group}/` : ''}${version}/${name}`, namespace ? { namespace } : {});
     this.#informers.push(informer);
     informer.onBatch((events) => {
-      const changes: { old?: Line; line?: Line }[] = [];
+      if (!this.#informers.includes(informer)) return;
+      const changes: { old?: T; line?: T }[] = [];
       let whole = false;
       for (const event of events) {
         if (event.type === 'add' || event.type === 'update') changes.push(this.#put(event.key, event.object));
@@ -76,7 +90,9 @@ export class LiveSource extends Source {
           this.complete = this.#synced >= this.#informers.length;
         } else if (event.type === 'state') {
           const { phase, error } = event.state;
-          if (phase === 'denied' && !namespace && error instanceof StatusError && error.code === 403 && this.resource.namespaced) void this.#restrict(error, informer);
+          const code = phase === 'denied' && error instanceof StatusError ? error.code : 0;
+          if (form.plain && (code === 400 || (code === 403 && namespace))) this.#replace(informer, namespace, form.plain);
+          else if (code === 403 && !namespace && this.resource.namespaced) void this.#restrict(error as StatusError, form);
           else this.problem = phase === 'live' || phase === 'syncing' || phase === 'stopped' ? '' : wordsOf(error);
           whole = true;
         }
@@ -89,20 +105,26 @@ export class LiveSource extends Source {
     });
   }
 
-  #put(key: string, line: Line): { old?: Line; line: Line } {
+  #replace(informer: Informer<T>, namespace: string, form: Form<T>): void {
+    informer.stop();
+    this.#informers = this.#informers.filter((one) => one !== informer);
+    this.#open(namespace, form);
+  }
+
+  #put(key: string, line: T): { old?: T; line: T } {
     const old = this.lines.get(key);
     this.lines.set(key, line);
     return { old, line };
   }
 
-  #remove(key: string): { old?: Line } {
+  #remove(key: string): { old?: T } {
     const old = this.lines.get(key);
     this.lines.delete(key);
     return { old };
   }
 
   /** Reads the namespaces in which the reader may list and watch the resource. */
-  async #restrict(why: StatusError, all: Informer<Line>): Promise<void> {
+  async #restrict(why: StatusError, form: Form<T>): Promise<void> {
     const { group, version, name } = this.resource;
     try {
       const { all: everywhere, namespaces } = await askJSON<{ all: boolean; namespaces: string[] }>(
@@ -110,10 +132,10 @@ export class LiveSource extends Source {
       );
       if (everywhere) return; // meanwhile: its informer tries again
       if (namespaces.length === 0) throw why;
-      all.stop();
+      for (const informer of this.#informers) informer.stop();
       this.#informers = [];
       this.namespaces = namespaces.slice(0, maxNamespaces);
-      for (const namespace of this.namespaces) this.#open(namespace);
+      for (const namespace of this.namespaces) this.#open(namespace, form);
       this.problem = '';
     } catch (error) {
       if (this.#stop.signal.aborted) return;
@@ -123,11 +145,21 @@ export class LiveSource extends Source {
   }
 }
 
+/** The live state as a table. */
+export const liveTable = (resource: Resource, follower: Follower<Line>): Source => new LiveSource(resource, follower, tableForm);
+
+/** A page of a list, with what is kept of its objects. */
+interface Page<T> {
+  columns?: ColumnDefinition[];
+  lines: T[];
+  next: string;
+}
+
 /** The state of a moment, as /at takes it, or of now if that is empty. */
-export class ListSource extends Source {
+export class ListSource<T extends { key: string }> extends Source<T> {
   readonly #stop = new AbortController();
 
-  constructor(resource: Resource, readonly at: string, follower: Follower) {
+  constructor(resource: Resource, readonly at: string, follower: Follower<T>, readonly read: (query: Record<string, string>, signal: AbortSignal) => Promise<Page<T>>) {
     super(resource, follower);
     void this.#load();
   }
@@ -140,16 +172,10 @@ export class ListSource extends Source {
     try {
       let next = '';
       do {
-        const query = new URLSearchParams({ limit: String(pageSize), ...(next && { continue: next }) });
-        const page = await getJSON<{ metadata: { continue?: string }; columnDefinitions: ColumnDefinition[] | null; rows: TableRow[] | null }>(
-          `${collection(this.resource)}?${query}`, this.at, this.#stop.signal, TABLE,
-        );
-        this.columns = page.columnDefinitions ?? this.columns;
-        for (const row of page.rows ?? []) {
-          const line = lineOf(row);
-          this.lines.set(line.key, line);
-        }
-        next = page.metadata.continue ?? '';
+        const page = await this.read({ limit: String(pageSize), ...(next && { continue: next }) }, this.#stop.signal);
+        this.columns = page.columns ?? this.columns;
+        for (const line of page.lines) this.lines.set(line.key, line);
+        next = page.next;
         this.complete = !next;
         this.follower.changed([], true);
       } while (next);
@@ -160,6 +186,15 @@ export class ListSource extends Source {
     }
   }
 }
+
+/** The table of a moment. */
+export const listedTable = (resource: Resource, at: string, follower: Follower<Line>): Source =>
+  new ListSource<Line>(resource, at, follower, async (query, signal) => {
+    const { metadata, columnDefinitions, rows } = await getJSON<{ metadata: { continue?: string }; columnDefinitions: ColumnDefinition[] | null; rows: TableRow[] | null }>(
+      `${collection(resource)}?${new URLSearchParams(query)}`, at, signal, TABLE,
+    );
+    return { columns: columnDefinitions ?? undefined, lines: (rows ?? []).map(lineOf), next: metadata.continue ?? '' };
+  });
 
 /** An error in a sentence. */
 function wordsOf(error: unknown): string {

@@ -6,7 +6,7 @@
 import { signal } from '@preact/signals';
 import { Lines, NAMESPACE, type Grouping, type Line, type Sorting } from './lines';
 import type { Resource } from './resources';
-import { ListSource, LiveSource, type Source } from './source';
+import { listedTable, liveTable, type Source } from './source';
 
 export class KindTable {
   readonly lines = new Lines();
@@ -33,8 +33,8 @@ export class KindTable {
     if (patient && this.#loading) return;
     this.#loading?.close();
     const next: Source = at || !this.resource.watched
-      ? new ListSource(this.resource, at, { changed: () => this.#changed(next, [], true) })
-      : new LiveSource(this.resource, { changed: (changes, whole) => this.#changed(next, changes, whole) });
+      ? listedTable(this.resource, at, { changed: () => this.#changed(next, [], true) })
+      : liveTable(this.resource, { changed: (changes, whole) => this.#changed(next, changes, whole) });
     this.#loading = next;
     if (!this.source) this.#take();
   }
