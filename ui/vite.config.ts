@@ -39,6 +39,10 @@ const shortShaders: Plugin = {
   transform: (code, id) => (id.endsWith('/gl-shaders.ts') ? { code: code.replace(/ *\/\/ .*$/gm, '').replace(/\n\s+/g, '\n'), map: null } : null),
 };
 
+/** Workers that are not started at first, and files that they load. */
+const laterWorkers = ['formulas-worker'];
+const later = ({ names }: { names: string[] }): string => `assets/${names.some((name) => name.endsWith('.wasm')) ? 'later-' : ''}[name]-[hash][extname]`;
+
 /**
  * All URLs are relative, so that the page works below any path. Nothing is
  * inlined, because the Content-Security-Policy forbids inline scripts and styles.
@@ -52,7 +56,10 @@ export default defineConfig(({ mode }) => ({
   server: { proxy },
   preview: { proxy },
   plugins: [onlyDependencies(), shortShaders],
-  worker: { format: 'es' as const, plugins: () => [onlyDependencies()] },
+  worker: {
+    format: 'es' as const, plugins: () => [onlyDependencies()],
+    rollupOptions: { output: { entryFileNames: ({ name }: { name: string }) => `assets/${laterWorkers.includes(name) ? 'later-' : ''}[name]-[hash].js`, assetFileNames: later } },
+  },
   build: {
     target: 'es2022',
     outDir: mode === 'bench' ? 'dist-bench' : 'dist',
@@ -61,7 +68,12 @@ export default defineConfig(({ mode }) => ({
     modulePreload: { polyfill: false },
     rollupOptions: {
       // What is not loaded at first: see embed_test.go.
-      output: { chunkFileNames: (chunk: { isDynamicEntry: boolean }) => `assets/${chunk.isDynamicEntry ? 'later-' : ''}[name]-[hash].js` },
+      output: {
+        assetFileNames: later,
+        // What several of these parts use.
+        advancedChunks: { includeDependenciesRecursively: false, groups: [{ name: 'later-shared', test: /\/(informer\/src|src\/(kinds|spreadsheet|write|actions))\/(?!(index|view|opener|table|search)\.)/, minShareCount: 2 }] },
+        chunkFileNames: (chunk: { isDynamicEntry: boolean }) => `assets/${chunk.isDynamicEntry ? 'later-' : ''}[name]-[hash].js`,
+      },
       ...(mode === 'bench' ? { input: 'bench/index.html' } : {}),
       // Reading a signal's value subscribes to it, so unused reads must stay.
       treeshake: { propertyReadSideEffects: 'always' as const },

@@ -31,6 +31,13 @@ type Config struct {
 const policy = "default-src 'none'; script-src 'self'; worker-src 'self'; style-src 'self'; img-src 'self'; font-src 'self'; connect-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types watchkeeper"
 
+// wasmPolicy also allows WebAssembly. Only the worker that evaluates the formulas of the
+// spreadsheet has it: a worker has the policy of its script.
+var wasmPolicy = strings.Replace(policy, "script-src 'self'", "script-src 'self' 'wasm-unsafe-eval'", 1)
+
+// wasmWorker is how the name of that script begins.
+const wasmWorker = assets + "later-formulas-worker-"
+
 // unbuilt is served if the page was not built.
 //
 //go:embed unbuilt
@@ -154,6 +161,8 @@ func contentType(name string) string {
 		return "application/json"
 	case ".woff2":
 		return "font/woff2"
+	case ".wasm":
+		return "application/wasm"
 	}
 	if t := mime.TypeByExtension(path.Ext(name)); t != "" {
 		return t
@@ -175,7 +184,11 @@ func (h handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	header.Set("Cross-Origin-Resource-Policy", "same-origin")
 	header.Set("Content-Security-Policy", policy)
 	header.Set("Cache-Control", "no-cache")
-	f := h[strings.TrimPrefix(r.URL.Path, "/")]
+	name := strings.TrimPrefix(r.URL.Path, "/")
+	f := h[name]
+	if strings.HasPrefix(name, wasmWorker) {
+		header.Set("Content-Security-Policy", wasmPolicy)
+	}
 	if f == nil {
 		http.NotFound(w, r)
 		return

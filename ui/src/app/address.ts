@@ -8,7 +8,7 @@
  */
 
 import { batch, effect } from '@preact/signals';
-import { ALL, changes, compared, filter, group, kind, kinds, marks, mode, needs, nodes, onlyDeleted, order, pathOf, places, range, reach, readAddress, selection, selectionText, statusUpdates, storyLength, tab, usualStory, view } from './state';
+import { ALL, changes, compared, filter, group, kind, kinds, marks, mode, needs, nodes, onlyDeleted, order, pathOf, places, range, reach, readAddress, selection, selectionText, sheet, statusUpdates, storyLength, tab, usualStory, view } from './state';
 
 /** The changes that the next write of the address has continue a move: see continuing. */
 let continued = false;
@@ -63,8 +63,9 @@ function address(): string {
   put('group', group.value);
   put('nodes', nodes.value === 'name' ? '' : nodes.value);
   put('sort', order.value === 'namespace' ? '' : order.value);
-  put('view', view.value === 'table' ? 'table' : '');
-  put('kind', view.value === 'table' ? kind.value : '');
+  put('view', view.value === 'board' ? '' : view.value);
+  put('kind', view.value === 'board' ? '' : kind.value);
+  put('sheet', view.value === 'sheet' ? sheet.value : '');
   put('sel', sel ? selectionText(sel) : '');
   put('tab', sel && tab.value !== 'overview' ? tab.value : '');
   put('compare', sel && tab.value === 'versions' && compared.value.path === pathOf(sel) ? compared.value.versions.join(',') : '');
@@ -98,6 +99,7 @@ function restore(): void {
     order.value = to.order;
     view.value = to.view;
     kind.value = to.kind;
+    sheet.value = to.sheet;
     tab.value = to.tab;
     needs.value = to.needs;
     changes.value = to.changes;

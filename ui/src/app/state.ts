@@ -49,9 +49,11 @@ export const places = signal<Arrangement['places']>(first.places);
 export const group = signal(first.group);
 export const nodes = signal<NodeOrder>(first.nodes);
 export const order = signal<PodOrder>(first.order);
-export const view = signal<'board' | 'table'>(first.view);
+export const view = signal<'board' | 'table' | 'sheet'>(first.view);
 /** The resource whose table is shown, such as deployments.apps; empty for the Pods of the board. */
 export const kind = signal(first.kind);
+/** The workbook of the spreadsheet, as spreadsheet/stored.ts writes it; empty if the kind says all. */
+export const sheet = signal(first.sheet);
 export const selection = signal<Selection>(first.selection);
 export const tab = signal(first.tab);
 /** The versions of an object that are compared, by its path: none, one with the shown moment, or two. Each is an RV. */
@@ -88,8 +90,9 @@ export function readAddress(search: string) {
     group: query.get('group') ?? '',
     nodes: NODE_ORDERS.find((name) => name === query.get('nodes')) ?? 'name',
     order: (query.get('sort') as PodOrder | null) || 'namespace',
-    view: query.get('view') === 'table' ? ('table' as const) : ('board' as const),
+    view: (['table', 'sheet'] as const).find((name) => name === query.get('view')) ?? ('board' as const),
     kind: /^[a-z0-9.-]+$/.exec(query.get('kind') ?? '')?.[0] ?? '',
+    sheet: /^[\w-]+$/.exec(query.get('sheet') ?? '')?.[0] ?? '',
     selection: selected,
     tab: query.get('tab') ?? 'overview',
     compared: { path: selected ? pathOf(selected) : '', versions: (query.get('compare') ?? '').split(',').filter((rv) => /^\d+$/.test(rv)).slice(0, 2) },

@@ -14,7 +14,7 @@ import { NODE_FIELDS, nodeOf, POD_FIELDS, podOf } from './columns';
 import type { NodeRow, Scope, Status } from './protocol';
 import { nodeRow, podRow, type Node } from './objects';
 import type { PodRow, Rows } from './rows';
-import { sentence } from './sentence';
+import { sentence } from './quantity';
 import type { Pod } from './state';
 
 /**

@@ -51,3 +51,6 @@ export function age(span: number): string {
 
 /** A number with its noun: `1 pod`, `20,000 pods`. */
 export const count = (n: number, one: string, many = `${one}s`): string => `${n.toLocaleString('en')} ${n === 1 ? one : many}`;
+
+/** A message as a sentence: with a capital and a full stop. */
+export const sentence = (text: string): string => `${text[0].toUpperCase()}${text.slice(1)}${/[.!?]$/.test(text) ? '' : '.'}`;

@@ -6,7 +6,7 @@
 import { connect, StatusError, type ColumnDefinition, type Connection, type Informer, type TableRow } from '@watchkeeper/informer';
 import { askJSON, extension, getJSON, root } from '../app/api';
 import { authorization } from '../app/token';
-import { sentence } from '../data/sentence';
+import { sentence } from '../data/quantity';
 import { collection, type Resource } from './resources';
 import { lineOf, type Line } from './lines';
 

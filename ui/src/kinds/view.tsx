@@ -6,7 +6,7 @@
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { continuing } from '../app/address';
 import { session } from '../app/login';
-import { filter, kind, mode, pathOf, refresh, selection, selectionOf, view } from '../app/state';
+import { filter, kind, mode, pathOf, refresh, selection, selectionOf, sheet, view } from '../app/state';
 import { rowHeight } from '../app/window';
 import { clock } from '../data/clock';
 import { count } from '../data/quantity';
@@ -136,6 +136,7 @@ function Bar({ table, wide, setWide, hasWide }: { table: KindTable; wide: boolea
           </select></label>
         )}
         {hasWide && <label><input type="checkbox" checked={wide} onChange={(e) => setWide(e.currentTarget.checked)} /> wide</label>}
+        <button class="link" title="These objects as a spreadsheet" onClick={() => { sheet.value = ''; view.value = 'sheet'; }}>Sheet</button>
         <button class="link" onClick={() => { kind.value = ''; view.value = 'board'; }}>Board</button>
       </span>
     </div>

@@ -21,7 +21,7 @@ import { Board } from './board';
 import { Controls } from './controls';
 import { keepFocus } from './focus';
 import { allLoaded, later, loadLater } from './later';
-import { Kinds, Opener } from './kinds';
+import { Kinds, Opener, Spreadsheet } from './kinds';
 import { listenKeys } from './keys';
 import { Login } from './login';
 import { LiveRegion } from './live';
@@ -46,9 +46,9 @@ const App = ({ board, source }: { board: BoardView; source: History }) => (
   <>
     <TopBar />
     <main class={`stage ${mode.value ? 'past' : lost.value ? 'lost' : ''}`}>
-      {view.value === 'board' ? <Board board={board} /> : kind.value ? <Kinds /> : <Table board={board} />}
-      {/* A table of a kind says itself what is missing. */}
-      {(view.value === 'board' || !kind.value) && <Notice />}
+      {view.value === 'board' ? <Board board={board} /> : view.value === 'sheet' ? <Spreadsheet /> : kind.value ? <Kinds /> : <Table board={board} />}
+      {/* A table of a kind and the spreadsheet say themselves what is missing. */}
+      {(view.value === 'board' || (view.value === 'table' && !kind.value)) && <Notice />}
       <Controls board={board} />
       <Moment />
       <Login />

@@ -16,6 +16,7 @@ export function Controls({ board }: { board: BoardView }) {
         <button aria-pressed={view.value === 'board'} onClick={() => show('board')}>Board</button>
         <button aria-pressed={view.value === 'table' && !kind.value} onClick={() => show('table')}>Table</button>
         <button aria-pressed={view.value === 'table' && kind.value !== ''} aria-haspopup="dialog" title="Open any kind or object (: or Ctrl K)" onClick={() => (opener.value = true)}>Kinds…</button>
+        <button aria-pressed={view.value === 'sheet'} title="The cluster as a spreadsheet" onClick={() => (view.value = 'sheet')}>Sheet</button>
       </div>
       {view.value === 'board' && (
         <>

@@ -7,12 +7,12 @@ import type { RefObject } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import { rowHeight } from '../app/window';
 
-/** How far an element is scrolled, and its height, in pixels. */
-export function useScroll(element: RefObject<HTMLElement | null>): { top: number; height: number } {
-  const [view, setView] = useState({ top: 0, height: 800 });
+/** How far an element is scrolled, and its size, in pixels. */
+export function useScroll(element: RefObject<HTMLElement | null>): { top: number; left: number; height: number; width: number } {
+  const [view, setView] = useState({ top: 0, left: 0, height: 800, width: 1200 });
   useEffect(() => {
     const at = element.current!;
-    const measure = (): void => setView({ top: at.scrollTop, height: at.clientHeight });
+    const measure = (): void => setView({ top: at.scrollTop, left: at.scrollLeft, height: at.clientHeight, width: at.clientWidth });
     const observer = new ResizeObserver(measure);
     observer.observe(at);
     at.addEventListener('scroll', measure, { passive: true });

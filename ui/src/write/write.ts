@@ -4,7 +4,7 @@
 /** Writes to the cluster, with the rights of the reader. */
 
 import { ApiError, apiError, apiURL, getJSON, request } from '../app/api';
-import { patchOf, pathText, same, valueAt, type Edit } from './patch';
+import { patchOf, pathText, pointer, same, valueAt, type Edit, type Operation, type Path } from './patch';
 
 /** An object of the API, of any kind. */
 export interface Stored {
@@ -22,6 +22,8 @@ export interface Target {
   uid?: string;
   /** The field manager, by which managedFields tell who wrote what. */
   manager: string;
+  /** What has to hold besides: the names of elements of arrays that are changed by index. */
+  tests?: { path: Path; value: unknown }[];
 }
 
 /** A write that somebody else's change prevents. Nothing was written. */
@@ -39,7 +41,7 @@ export async function write(target: Target, edits: Edit[], dryRun = false, signa
   const object = edits.some(({ path, old }) => old === undefined && path.length > 1) ? await getJSON<Stored>(target.path, '', signal) : undefined;
   const query = new URLSearchParams({ fieldManager: target.manager, fieldValidation: 'Strict', ...(dryRun && { dryRun: 'All' }) });
   const response = await request(`${apiURL(target.path)}?${query.toString()}`, {
-    method: 'PATCH', headers: { 'content-type': 'application/json-patch+json', accept: 'application/json' }, body: JSON.stringify(patchOf(edits, object, target.uid)), signal,
+    method: 'PATCH', headers: { 'content-type': 'application/json-patch+json', accept: 'application/json' }, body: JSON.stringify([...(target.tests ?? []).map(({ path, value }): Operation => ({ op: 'test', path: pointer(path), value })), ...patchOf(edits, object, target.uid)]), signal,
   });
   if (response.ok) return (await response.json()) as Stored;
   const error = await apiError(response);
@@ -56,6 +58,8 @@ async function findConflict(target: Target, edits: Edit[], error: ApiError, sign
   if (others.length > 0) {
     throw new Conflict(others, others.map(({ edit, found }) => `${pathText(edit.path)} was changed meanwhile: it is ${shown(found)}, not ${shown(edit.old)}.`).join(' '));
   }
+  const moved = (target.tests ?? []).find(({ path, value }) => !same(valueAt(current, path), value));
+  if (moved) throw new Conflict([], `${pathText(moved.path)} is not ${shown(moved.value)} any more.`);
   if (error.code === 409) throw new Conflict([], error.message);
 }
 

@@ -1,0 +1,91 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+/**
+ * Automatic mode: changes are written without asking, at most one for each object
+ * and second. A formula that depends on what it writes, and does not settle, is
+ * stopped.
+ */
+
+import { signal } from '@preact/signals';
+import type { Applier } from './apply';
+import type { Change } from './changes';
+import type { Tab } from './tab';
+
+/** The shortest time between two changes of an object, in milliseconds. */
+const interval = 1000;
+/** A formula that writes more often than this within the time, in milliseconds, is stopped. */
+export const maxWrites = 5;
+const within = 30_000;
+
+export class Automatic {
+  readonly on = signal(false);
+  /** Stopped formulas, by tab and cell. */
+  readonly #stopped = new Map<Tab, Map<number, string>>();
+  /** When each object was written to. */
+  readonly #last = new Map<string, number>();
+  /** When each formula wrote. */
+  readonly #writes = new Map<Tab, Map<number, number[]>>();
+  #timer: ReturnType<typeof setTimeout> | undefined;
+
+  constructor(readonly applier: Pick<Applier, 'apply' | 'running'>, readonly changes: () => Change[], readonly now: () => number = () => Date.now()) {}
+
+  /** Writes what may be written now. */
+  async run(): Promise<void> {
+    clearTimeout(this.#timer);
+    if (!this.on.value || this.applier.running) return;
+    const now = this.now();
+    const due: Change[] = [];
+    let wait = Infinity;
+    for (const change of this.changes()) {
+      if (change.problem || this.stopped(change.tab, change.key)) continue;
+      const of = `${change.tab.index} ${change.entry.uid}`;
+      const left = (this.#last.get(of) ?? -Infinity) + interval - now;
+      if (left > 0) wait = Math.min(wait, left);
+      else if (!change.formula || this.#count(change, now)) due.push(change);
+    }
+    for (const { tab, entry } of due) this.#last.set(`${tab.index} ${entry.uid}`, now);
+    if (due.length > 0) {
+      await this.applier.apply(due, true);
+      wait = Math.min(wait, interval);
+    }
+    if (wait < Infinity) this.#timer = setTimeout(() => void this.run(), wait);
+  }
+
+  /** Why a formula is stopped; empty if it is not. */
+  stopped(tab: Tab, key: number): string {
+    return this.#stopped.get(tab)?.get(key) ?? '';
+  }
+
+  /** Lets stopped formulas write again. */
+  resume(): void {
+    this.#stopped.clear();
+    this.#writes.clear();
+    void this.run();
+  }
+
+  get anyStopped(): boolean {
+    return [...this.#stopped.values()].some((cells) => cells.size > 0);
+  }
+
+  close(): void {
+    this.on.value = false;
+    clearTimeout(this.#timer);
+  }
+
+  /** Counts a write of a formula; false if it is one too many. */
+  #count({ tab, key }: Change, now: number): boolean {
+    const cells = this.#writes.get(tab) ?? new Map<number, number[]>();
+    this.#writes.set(tab, cells);
+    const times = (cells.get(key) ?? []).filter((time) => time > now - within);
+    cells.set(key, times);
+    if (times.length >= maxWrites) {
+      const stopped = this.#stopped.get(tab) ?? new Map<number, string>();
+      stopped.set(key, `It wrote ${maxWrites} values within ${within / 1000} seconds and does not settle: does it depend on what it writes?`);
+      this.#stopped.set(tab, stopped);
+      return false;
+    }
+    times.push(now);
+    return true;
+  }
+}

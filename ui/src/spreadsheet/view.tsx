@@ -1,0 +1,152 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+/** The spreadsheet: opens the workbook of the address, and shows its tabs. */
+
+import { batch } from '@preact/signals';
+import { useEffect, useState } from 'preact/hooks';
+import { session } from '../app/login';
+import { cluster, filter, kind, mode, sheet as address, view } from '../app/state';
+import { parseFilter } from '../app/filter';
+import { rowHeight } from '../app/window';
+import { learn, problem as unknown, resources } from '../kinds/known';
+import { named } from '../kinds/resources';
+import { Bar, FormulaBar } from './bar';
+import { usualColumns } from './columns';
+import { Columns, NewTab } from './dialogs';
+import { Files } from './files';
+import { Grid } from './grid';
+import { Review } from './review';
+import { current, Sheet } from './sheet';
+import { fromAddress, restore, type Workbook } from './stored';
+
+/** What is opened without a kind. */
+const usualKind = 'deployments.apps';
+/** Of which login and address the workbook is. */
+let openedFor = '';
+
+export function Spreadsheet() {
+  const [problem, setProblem] = useState('');
+  useEffect(() => void learn(), [session.value.number]);
+  const known = resources.value;
+  const text = address.value;
+  const wanted = text || kind.value || usualKind;
+  useEffect(() => {
+    const id = `${session.value.number} ${wanted}`;
+    if (!known || (current.value && (openedFor === id || (text !== '' && text === current.value.addressed && openedFor.startsWith(`${session.value.number} `))))) return;
+    // A workbook in which something was typed is not given up for another kind: that becomes a tab.
+    if (current.value && !text && current.value.changes().length + current.value.book.tabs.reduce((sum, tab) => sum + tab.inputs.size, 0) > 0 && openedFor.startsWith(`${session.value.number} `)) {
+      openedFor = id;
+      setProblem(openKind(current.value, wanted));
+      return;
+    }
+    openedFor = id;
+    void (async () => {
+      try {
+        setProblem('');
+        open(text ? await fromAddress(text) : null, wanted);
+      } catch (error) {
+        setProblem((error as Error).message);
+      }
+    })();
+  }, [known, wanted, session.value.number]);
+  useEffect(() => {
+    const wake = (): void => void (document.hidden || current.value?.book.wake());
+    document.addEventListener('visibilitychange', wake);
+    return () => document.removeEventListener('visibilitychange', wake);
+  }, []);
+  if (unknown.value) return <Empty>The resources of the cluster are not known: {unknown.value} <button class="link" onClick={() => void learn()}>Try again</button></Empty>;
+  if (problem) return <Empty>{problem} <button class="link" onClick={() => { setProblem(''); batch(() => { address.value = ''; kind.value = usualKind; }); }}>Open the Deployments</button></Empty>;
+  const sheet = current.value;
+  if (!sheet?.active) return <Empty>loading</Empty>;
+  return <Workbench key={sheet.book.tabs.length === 0 ? '' : openedFor.split(' ')[0]} sheet={sheet} />;
+}
+
+const Empty = ({ children }: { children: preact.ComponentChildren }) => <div class="spreadsheet empty" tabIndex={0}><p role="status">{children}</p></div>;
+
+/** Opens a workbook, or the objects of a kind, in place of the open one. */
+function open(workbook: Workbook | null, wanted: string): void {
+  const sheet = new Sheet();
+  try {
+    sheet.book.show(mode.peek()?.at ?? '');
+    if (workbook) restore(sheet.book, workbook, resources.peek()!);
+    else {
+      const refused = openKind(sheet, wanted);
+      if (refused) throw new Error(refused);
+    }
+    if (sheet.book.tabs.length === 0) throw new Error('The workbook has no tabs.');
+  } catch (error) {
+    sheet.close();
+    throw error;
+  }
+  current.peek()?.close();
+  current.value = sheet;
+  sheet.show(0);
+}
+
+/** Opens a tab of a kind, of what the filter of the page selects; returns why it cannot. */
+function openKind(sheet: Sheet, wanted: string): string {
+  const resource = named(resources.peek()!, wanted);
+  if (!resource) return `The cluster has no resource ${wanted} that can be listed.`;
+  const terms = parseFilter(filter.peek()).filter((term) => !term.not);
+  // The filter has parts of names: only a whole one selects a namespace.
+  const namespace = resource.namespaced ? (terms.find((term) => term.kind === 'ns' && cluster.strings.includes(term.value))?.value ?? '') : '';
+  const selector = terms.filter((term) => term.kind === 'label').map((term) => `${term.key}=${term.value}`).join(',');
+  const same = sheet.book.tabs.find(({ selected }) => selected?.resource.id === resource.id && selected.namespace === namespace && selected.selector === selector);
+  if (same) sheet.show(same.index);
+  else {
+    sheet.book.add(resource.name, { resource, namespace, selector }, usualColumns(resource.kind));
+    sheet.show(sheet.book.tabs.length - 1);
+  }
+  return '';
+}
+
+function Workbench({ sheet }: { sheet: Sheet }) {
+  const [dialog, setDialog] = useState<'' | 'column' | 'files' | 'tab'>('');
+  const at = mode.value?.at ?? '';
+  useEffect(() => sheet.book.show(at), [at, sheet]);
+  void sheet.book.version.value;
+  const { tabs } = sheet.book;
+  const close = (): void => setDialog('');
+  const closeSheet = (): void => {
+    sheet.close();
+    openedFor = '';
+    batch(() => {
+      current.value = null;
+      address.value = '';
+      kind.value = '';
+      view.value = 'board';
+    });
+  };
+  return (
+    <div class="spreadsheet" style={{ '--row': `${rowHeight()}px` }}>
+      <Bar sheet={sheet} open={setDialog} close={closeSheet} />
+      <FormulaBar sheet={sheet} />
+      <div class="sheet-main">
+        <Grid sheet={sheet} />
+        {sheet.review.value && !mode.value && <Review sheet={sheet} />}
+      </div>
+      <div class="sheet-tabs" role="tablist" aria-label="Tabs of the workbook">
+        {tabs.map((tab, i) => (
+          <button key={tab.name} role="tab" aria-selected={sheet.tab.value === i} tabIndex={sheet.tab.value === i ? 0 : -1} onClick={() => sheet.show(i)} onKeyDown={(event) => step(sheet, event)}>{tab.name}</button>
+        ))}
+        <button class="link" aria-label="New tab" onClick={() => setDialog('tab')}>+</button>
+        {tabs.length > 1 && <button class="link" onClick={() => { sheet.book.remove(sheet.active!); sheet.show(sheet.tab.value); }}>Remove this tab</button>}
+      </div>
+      {dialog === 'column' && <Columns sheet={sheet} close={close} />}
+      {dialog === 'tab' && <NewTab sheet={sheet} close={close} />}
+      {dialog === 'files' && <Files sheet={sheet} close={close} open={(workbook) => open(workbook, '')} />}
+    </div>
+  );
+}
+
+/** Arrow keys move between tabs. */
+function step(sheet: Sheet, event: KeyboardEvent): void {
+  const by = event.key === 'ArrowRight' ? 1 : event.key === 'ArrowLeft' ? -1 : 0;
+  if (!by) return;
+  event.preventDefault();
+  event.stopPropagation();
+  sheet.show((sheet.tab.value + by + sheet.book.tabs.length) % sheet.book.tabs.length);
+  const tabs = (event.currentTarget as HTMLElement).parentElement!.querySelectorAll<HTMLElement>('[role="tab"]');
+  setTimeout(() => tabs[sheet.tab.value]?.focus());
+}
