@@ -39,6 +39,7 @@ var layers = [][]string{
 	{"internal/findings", "internal/story"},
 	{"internal/status", "internal/servingcert", "internal/recording", "internal/api", "internal/webpage", "ui"},
 	{"internal/change", "internal/h2", "internal/timeline", "internal/wire", "internal/history"},
+	{"internal/sheet"},
 	{"internal/history/delta", "internal/history/budget", "internal/history/failstop"},
 	{"informer/reconcile"},
 	{"informer"},
