@@ -43,7 +43,7 @@ export function Bar({ sheet, open, close }: { sheet: Sheet; open: (dialog: 'colu
             <button aria-pressed={automatic} title="Changes are written at once, at most one for each object and second" onClick={() => { sheet.automatic.on.value = true; void sheet.automatic.run(); }}>Automatic</button>
           </span>
         )}
-        {!past && <button class={pending.length > 0 ? 'primary' : ''} aria-expanded={sheet.review.value} onClick={() => (sheet.review.value = !sheet.review.value)}>{pending.length === 0 ? 'Changes' : count(pending.length, 'change')}</button>}
+        {!past && <button class={pending.length > 0 ? 'primary' : ''} aria-expanded={sheet.review.value} onClick={() => (sheet.review.value = !sheet.review.value)}>{pending.length === 0 ? 'No changes' : count(pending.length, 'change')}</button>}
         <button class="link" onClick={close}>Close</button>
       </span>
     </div>

@@ -5,7 +5,7 @@
 
 import { useEffect, useRef } from 'preact/hooks';
 import { rowHeight } from '../app/window';
-import { inRange, isFormula, keyOf, letters, nameOf } from './cells';
+import { inRange, isFormula, keyOf, letters, nameOf, type Range } from './cells';
 import { changeOf } from './changes';
 import { copyCells, pasted } from './clipboard';
 import { onKey } from './keys';
@@ -51,14 +51,24 @@ export function Grid({ sheet }: { sheet: Sheet }) {
     const at = (event.target as HTMLElement).closest<HTMLElement>('[data-cell]')?.dataset.cell?.split(',');
     return at ? [Number(at[0]), Number(at[1])] : null;
   };
+  // Rows and cells read no signals: they are rendered with the grid.
   const [active, activeColumn] = sheet.cell.value;
+  const look: Look = { sheet, tab, columns, template, active, activeColumn, range: sheet.range, editing: sheet.editing.value !== null };
   const shown = (one: number): boolean => one === 1 || (one >= from && one <= to);
   return (
     <div
       class="cells" ref={element} tabIndex={0} role="grid" aria-label={tab.name} aria-rowcount={lastRow} aria-colcount={lastColumn} aria-multiselectable="true"
       aria-activedescendant={shown(active) && columns.includes(activeColumn) ? `cell-${nameOf(active, activeColumn)}` : undefined}
       onKeyDown={(event) => {
-        if (event.target === element.current && onKey(sheet, event, Math.max(1, Math.floor(scroll.height / height) - 3))) {
+        if (event.target !== element.current) return;
+        // The field is not there yet: fast typing goes on.
+        if (sheet.editing.value !== null) {
+          if (event.key.length === 1 && !event.ctrlKey && !event.metaKey) {
+            event.preventDefault();
+            sheet.editing.value += event.key;
+          }
+          editorKey(sheet, event);
+        } else if (onKey(sheet, event, Math.max(1, Math.floor(scroll.height / height) - 3))) {
           event.preventDefault();
           event.stopPropagation();
         }
@@ -81,29 +91,39 @@ export function Grid({ sheet }: { sheet: Sheet }) {
           <span role="columnheader" class="corner"><span class="visually-hidden">row</span></span>
           {columns.map((one) => <span key={one} role="columnheader" aria-colindex={one} class={activeColumn === one ? 'on' : ''}>{letters(one)}</span>)}
         </div>
-        <Row sheet={sheet} tab={tab} row={1} columns={columns} template={template} top={0} />
+        <Row look={look} row={1} top={0} />
       </div>
       <div class="body" role="rowgroup" style={{ height: `${lastRow * height}px`, width: `${lefts[lastColumn]}px` }}>
-        {Array.from({ length: Math.max(0, to - from + 1) }, (_, i) => from + i).map((one) => <Row key={one} sheet={sheet} tab={tab} row={one} columns={columns} template={template} top={(one - firstRow) * height} />)}
+        {Array.from({ length: Math.max(0, to - from + 1) }, (_, i) => from + i).map((one) => <Row key={one} look={look} row={one} top={(one - firstRow) * height} />)}
       </div>
     </div>
   );
 }
 
-function Row({ sheet, tab, row, columns, template, top }: { sheet: Sheet; tab: Tab; row: number; columns: number[]; template: { gridTemplateColumns: string }; top: number }) {
-  const entry = tab.entryAt(row);
+/** What the rows of one rendering have in common. */
+interface Look {
+  sheet: Sheet;
+  tab: Tab;
+  columns: number[];
+  template: { gridTemplateColumns: string };
+  active: number;
+  activeColumn: number;
+  range: Range;
+  editing: boolean;
+}
+
+function Row({ look, row, top }: { look: Look; row: number; top: number }) {
+  const { tab, columns, template } = look;
   return (
-    <div class={`line ${row === 1 ? 'names' : ''} ${entry?.gone ? 'gone' : ''}`} role="row" aria-rowindex={row} style={{ ...template, transform: top ? `translateY(${top}px)` : undefined }}>
+    <div class={`line ${row === 1 ? 'names' : ''} ${tab.entryAt(row)?.gone ? 'gone' : ''}`} role="row" aria-rowindex={row} style={{ ...template, transform: top ? `translateY(${top}px)` : undefined }}>
       <span role="rowheader" class="number">{row}</span>
-      {columns.map((column) => <Cell key={column} sheet={sheet} tab={tab} row={row} column={column} />)}
+      {columns.map((column) => <Cell key={column} look={look} row={row} column={column} />)}
     </div>
   );
 }
 
-function Cell({ sheet, tab, row, column }: { sheet: Sheet; tab: Tab; row: number; column: number }) {
-  const [activeRow, activeColumn] = sheet.cell.value;
+function Cell({ look: { sheet, tab, active: activeRow, activeColumn, range, editing }, row, column }: { look: Look; row: number; column: number }) {
   const active = row === activeRow && column === activeColumn;
-  const { range } = sheet;
   const selected = inRange(range, row, column);
   const key = keyOf(row, column);
   const input = tab.inputs.get(key);
@@ -118,8 +138,8 @@ function Cell({ sheet, tab, row, column }: { sheet: Sheet; tab: Tab; row: number
   ].filter(Boolean).join(' ');
   return (
     <span id={`cell-${nameOf(row, column)}`} data-cell={`${row},${column}`} role="gridcell" aria-colindex={column} aria-selected={selected} aria-readonly={bound && tab.fixed(row, column) !== '' ? true : undefined} class={kind} title={text.length > 14 ? text : undefined}>
-      {active && sheet.editing.value !== null ? <Editor sheet={sheet} /> : text}
-      {row === range.bottom && column === range.right && sheet.editing.value === null && !tab.at && <i class="handle" onPointerDown={(event) => fillFrom(sheet, event)} />}
+      {active && editing ? <Editor sheet={sheet} /> : text}
+      {row === range.bottom && column === range.right && !editing && !tab.at && <i class="handle" onPointerDown={(event) => fillFrom(sheet, event)} />}
     </span>
   );
 }

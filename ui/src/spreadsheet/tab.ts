@@ -316,7 +316,7 @@ export class Tab {
       columns.forEach((column, i) => {
         const at = this.columns.indexOf(column);
         if (at < 0 || same(entry.values[at], values?.[i])) return;
-        entry.values = entry.values.with(at, values?.[i]);
+        entry.values = this.columns.map((_, c) => (c === at ? values?.[i] : entry.values[c]));
         entry.version++;
         inputs.push([this.index, firstRow + index, firstColumn + at, inputOf(values?.[i])]);
       });

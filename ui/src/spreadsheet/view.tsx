@@ -5,8 +5,9 @@
 
 import { batch } from '@preact/signals';
 import { useEffect, useState } from 'preact/hooks';
+import { ApiError, getJSON } from '../app/api';
 import { session } from '../app/login';
-import { cluster, filter, kind, mode, sheet as address, view } from '../app/state';
+import { filter, kind, mode, sheet as address, view } from '../app/state';
 import { parseFilter } from '../app/filter';
 import { rowHeight } from '../app/window';
 import { learn, problem as unknown, resources } from '../kinds/known';
@@ -37,18 +38,12 @@ export function Spreadsheet() {
     // A workbook in which something was typed is not given up for another kind: that becomes a tab.
     if (current.value && !text && current.value.changes().length + current.value.book.tabs.reduce((sum, tab) => sum + tab.inputs.size, 0) > 0 && openedFor.startsWith(`${session.value.number} `)) {
       openedFor = id;
-      setProblem(openKind(current.value, wanted));
+      openKind(current.value, wanted).catch((error: Error) => setProblem(error.message));
       return;
     }
     openedFor = id;
-    void (async () => {
-      try {
-        setProblem('');
-        open(text ? await fromAddress(text) : null, wanted);
-      } catch (error) {
-        setProblem((error as Error).message);
-      }
-    })();
+    setProblem('');
+    (async () => open(text ? await fromAddress(text) : null, wanted))().catch((error: Error) => setProblem(error.message));
   }, [known, wanted, session.value.number]);
   useEffect(() => {
     const wake = (): void => void (document.hidden || current.value?.book.wake());
@@ -65,15 +60,12 @@ export function Spreadsheet() {
 const Empty = ({ children }: { children: preact.ComponentChildren }) => <div class="spreadsheet empty" tabIndex={0}><p role="status">{children}</p></div>;
 
 /** Opens a workbook, or the objects of a kind, in place of the open one. */
-function open(workbook: Workbook | null, wanted: string): void {
+async function open(workbook: Workbook | null, wanted: string): Promise<void> {
   const sheet = new Sheet();
   try {
     sheet.book.show(mode.peek()?.at ?? '');
     if (workbook) restore(sheet.book, workbook, resources.peek()!);
-    else {
-      const refused = openKind(sheet, wanted);
-      if (refused) throw new Error(refused);
-    }
+    else await openKind(sheet, wanted);
     if (sheet.book.tabs.length === 0) throw new Error('The workbook has no tabs.');
   } catch (error) {
     sheet.close();
@@ -84,22 +76,23 @@ function open(workbook: Workbook | null, wanted: string): void {
   sheet.show(0);
 }
 
-/** Opens a tab of a kind, of what the filter of the page selects; returns why it cannot. */
-function openKind(sheet: Sheet, wanted: string): string {
+/** Opens a tab of a kind, of what the filter of the page selects. */
+async function openKind(sheet: Sheet, wanted: string): Promise<void> {
   const resource = named(resources.peek()!, wanted);
-  if (!resource) return `The cluster has no resource ${wanted} that can be listed.`;
+  if (!resource) throw new Error(`The cluster has no resource ${wanted} that can be listed.`);
   const terms = parseFilter(filter.peek()).filter((term) => !term.not);
-  // The filter has parts of names: only a whole one selects a namespace.
-  const namespace = resource.namespaced ? (terms.find((term) => term.kind === 'ns' && cluster.strings.includes(term.value))?.value ?? '') : '';
+  const part = terms.find((term) => term.kind === 'ns')?.value ?? '';
+  const namespace = resource.namespaced && part && (await isNamespace(part)) ? part : '';
   const selector = terms.filter((term) => term.kind === 'label').map((term) => `${term.key}=${term.value}`).join(',');
   const same = sheet.book.tabs.find(({ selected }) => selected?.resource.id === resource.id && selected.namespace === namespace && selected.selector === selector);
-  if (same) sheet.show(same.index);
-  else {
-    sheet.book.add(resource.name, { resource, namespace, selector }, usualColumns(resource.kind));
-    sheet.show(sheet.book.tabs.length - 1);
-  }
-  return '';
+  if (same) return sheet.show(same.index);
+  sheet.book.add(resource.name, { resource, namespace, selector }, usualColumns(resource.kind));
+  sheet.show(sheet.book.tabs.length - 1);
 }
+
+/** The filter has parts of the names of namespaces: whether one is a whole name. Who may not read namespaces is taken at their word. */
+const isNamespace = (name: string): Promise<boolean> =>
+  getJSON(`/api/v1/namespaces/${encodeURIComponent(name)}`).then(() => true, (error: unknown) => error instanceof ApiError && error.code === 403);
 
 function Workbench({ sheet }: { sheet: Sheet }) {
   const [dialog, setDialog] = useState<'' | 'column' | 'files' | 'tab'>('');
@@ -126,16 +119,16 @@ function Workbench({ sheet }: { sheet: Sheet }) {
         <Grid sheet={sheet} />
         {sheet.review.value && !mode.value && <Review sheet={sheet} />}
       </div>
-      <div class="sheet-tabs" role="tablist" aria-label="Tabs of the workbook">
-        {tabs.map((tab, i) => (
+      <div class="sheet-tabs">
+        <div role="tablist" aria-label="Tabs of the workbook">{tabs.map((tab, i) => (
           <button key={tab.name} role="tab" aria-selected={sheet.tab.value === i} tabIndex={sheet.tab.value === i ? 0 : -1} onClick={() => sheet.show(i)} onKeyDown={(event) => step(sheet, event)}>{tab.name}</button>
-        ))}
+        ))}</div>
         <button class="link" aria-label="New tab" onClick={() => setDialog('tab')}>+</button>
         {tabs.length > 1 && <button class="link" onClick={() => { sheet.book.remove(sheet.active!); sheet.show(sheet.tab.value); }}>Remove this tab</button>}
       </div>
       {dialog === 'column' && <Columns sheet={sheet} close={close} />}
       {dialog === 'tab' && <NewTab sheet={sheet} close={close} />}
-      {dialog === 'files' && <Files sheet={sheet} close={close} open={(workbook) => open(workbook, '')} />}
+      {dialog === 'files' && <Files sheet={sheet} close={close} open={(workbook) => void sheet.attempt(() => open(workbook, ''))} />}
     </div>
   );
 }
