@@ -5,3 +5,4 @@
 
 export { Kinds } from './view';
 export { Opener } from './opener';
+export { learn, problem, resources } from './known';

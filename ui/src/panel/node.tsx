@@ -7,6 +7,7 @@ import { refresh, cluster, filter, selectRow } from '../app/state';
 import { stateName } from '../board/palette';
 import { age, count, cpuText, memoryText } from '../data/quantity';
 import { seconds, type Condition } from '../data/state';
+import { Allocations } from '../details/allocations';
 import { Shape } from '../shell/shape';
 import { clock } from '../data/clock';
 import { Events } from './events';
@@ -16,7 +17,7 @@ import { Conditions, Labels } from './pod';
 export interface NodeObject {
   metadata: { name: string; uid?: string; resourceVersion?: string; labels?: Record<string, string>; creationTimestamp?: string };
   spec?: { unschedulable?: boolean; taints?: { key: string; value?: string; effect: string }[] };
-  status?: { conditions?: Condition[]; nodeInfo?: Record<string, string>; addresses?: { type: string; address: string }[] };
+  status?: { conditions?: Condition[]; allocatable?: Record<string, string>; nodeInfo?: Record<string, string>; addresses?: { type: string; address: string }[] };
 }
 
 export function NodeOverview({ node, at, now, deleted = 0 }: { node: NodeObject; at: string; now: number; deleted?: number }) {
@@ -42,6 +43,7 @@ export function NodeOverview({ node, at, now, deleted = 0 }: { node: NodeObject;
           <Share words="pods" used={known.pods} of={known.row.pods} text={String} />
         </section>
       )}
+      {status.allocatable && !deleted && <Allocations node={metadata.name} allocatable={status.allocatable} at={at} version={known?.pods} />}
       <dl class="facts">
         <Lifetime created={metadata.creationTimestamp} now={now} deleted={deleted} />
         {status.nodeInfo?.kubeletVersion && <><dt>Kubelet</dt><dd>{status.nodeInfo.kubeletVersion}</dd></>}

@@ -7,12 +7,16 @@ import { cluster, filter, refresh } from '../app/state';
 import { absent, misplaced } from '../app/contact';
 import { clock } from '../data/clock';
 import type { Condition } from '../data/state';
+import { KindDetails } from '../details/kinds';
+import type { Thing } from '../details/objects';
+import { kindId } from '../details/places';
 import { Events } from './events';
 import { Lifetime } from './lifetime';
 import { failingPods, replicaWords } from './replicas';
 import { Conditions, Labels } from './pod';
 
 export interface AnyObject {
+  apiVersion?: string;
   kind?: string;
   metadata: { name: string; namespace?: string; uid?: string; resourceVersion?: string; labels?: Record<string, string>; creationTimestamp?: string };
   spec?: { replicas?: number };
@@ -25,7 +29,10 @@ export interface AnyObject {
 /** Conditions for which True is a problem. */
 const BAD = /Failure|Failed|Pressure|Unavailable|Limited/;
 
-export function ObjectOverview({ object, at, now, deleted = 0 }: { object: AnyObject; at: string; now: number; deleted?: number }) {
+/** The moment of what belongs to an object: of a deleted one, just before its deletion. */
+export const momentOf = (at: string, deleted: number): string => (deleted ? new Date(1000 * deleted - 1).toISOString() : at);
+
+export function ObjectOverview({ object, path, at, now, deleted = 0 }: { object: AnyObject; path: string; at: string; now: number; deleted?: number }) {
   const { kind = '', metadata, spec = {}, status = {} } = object;
   const namespace = metadata.namespace ?? '';
   const owns = spec.replicas !== undefined;
@@ -46,9 +53,8 @@ export function ObjectOverview({ object, at, now, deleted = 0 }: { object: AnyOb
         <dt>Kind</dt><dd>{kind}</dd>
         {namespace && <><dt>Namespace</dt><dd><button class="link" onClick={() => (filter.value = `ns:${namespace}`)}>{namespace}</button></dd></>}
         <Lifetime created={metadata.creationTimestamp} now={now} deleted={deleted} />
-        {status.updatedReplicas !== undefined && <><dt>Updated</dt><dd>{status.updatedReplicas}</dd></>}
-        {status.availableReplicas !== undefined && <><dt>Available</dt><dd>{status.availableReplicas}</dd></>}
       </dl>
+      <KindDetails key={kindId(object.apiVersion ?? '', kind)} path={path} object={object as Thing} at={momentOf(at, deleted)} now={now} />
       <Conditions conditions={status.conditions} good={(c) => (c.status === 'True') !== BAD.test(c.type)} now={now} />
       <Labels labels={metadata.labels} />
       {kind !== 'Event' && <Events namespace={namespace} uid={metadata.uid ?? ''} at={at} now={deleted ? clock.now() : now} version={metadata.resourceVersion} />}

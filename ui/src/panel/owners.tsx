@@ -16,7 +16,7 @@ export function Owners({ metadata, at }: { metadata: Pod['metadata']; at: string
   const chain = [top, own].filter((o) => o !== undefined);
   return (
     <nav class="crumbs muted" aria-label="Owners">
-      <button class="link" onClick={() => (filter.value = `ns:${namespace}`)}>{namespace}</button>
+      {namespace && <button class="link" onClick={() => (filter.value = `ns:${namespace}`)}>{namespace}</button>}
       {chain.map((o) => (
         <span key={o.name}> / <button class="link" title={`Show this ${o.kind}`} onClick={() => (selection.value = selectionOf(pathOf(o.kind, o.apiVersion ?? 'apps/v1', namespace, o.name)))}>{o.kind} {o.name}</button></span>
       ))}

@@ -87,7 +87,7 @@ function Selected({ sel }: { sel: NonNullable<Selection> }) {
         {!value && !error && shown !== 'versions' && shown !== 'story' && <p class="muted">loading</p>}
         {shown === 'story' && <StoryTab path={path} version={sel.kind === 'object' ? `${lost.value} ${value?.metadata.resourceVersion}` : version} deleted={1000 * deleted} />}
         {shown === 'versions' && <Versions path={path} version={version} folding={sel.kind === 'object'} />}
-        {value && shown === 'overview' && (isPod ? <PodOverview pod={value} at={at} now={now} deleted={deleted} /> : sel.kind === 'node' ? <NodeOverview node={value} at={at} now={now} deleted={deleted} /> : <ObjectOverview object={value} at={at} now={now} deleted={deleted} />)}
+        {value && shown === 'overview' && (isPod ? <PodOverview pod={value} at={at} now={now} deleted={deleted} /> : sel.kind === 'node' ? <NodeOverview node={value} at={at} now={now} deleted={deleted} /> : <ObjectOverview object={value} path={path} at={at} now={now} deleted={deleted} />)}
         {value && shown === 'yaml' && <YAML object={value} />}
         {value && shown === 'logs' && (at || deleted ? <p class="muted">Logs are not recorded: there are no logs of {deleted ? 'deleted Pods' : mode.value ? 'the past' : 'a cluster without contact'}.</p> : <Logs pod={value} />)}
       </div>
