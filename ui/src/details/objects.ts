@@ -100,6 +100,9 @@ export interface List<T> {
   items: T[] | null;
 }
 
+/** The plural of a kind, as people write it. */
+export const plural = (kind: string): string => (/(s|x|ch)$/.test(kind) ? `${kind}es` : /[^aeiou]y$/.test(kind) ? `${kind.slice(0, -1)}ies` : `${kind}s`);
+
 /** Whether a selector selects labels. An absent one selects nothing, an empty one everything. */
 export function selects(selector: Selector | undefined, labels: Record<string, string> = {}): boolean {
   if (!selector) return false;

@@ -9,13 +9,15 @@ import { refresh, changes, cluster, mode, pathOf, selection, tab, type Selection
 import { stateName } from '../board/palette';
 import { clock } from '../data/clock';
 import type { Pod } from '../data/state';
+import type { Thing } from '../details/objects';
+import { Relations } from '../details/relations-tab';
 import { Shape } from '../shell/shape';
 import { zoned } from '../time/words';
 import { Copy } from './copy';
 import { gone, useLast } from './last';
 import { Logs } from './logs';
 import { NodeOverview, type NodeObject } from './node';
-import { ObjectOverview, type AnyObject } from './object';
+import { momentOf, ObjectOverview, type AnyObject } from './object';
 import { Owners } from './owners';
 import { PodOverview } from './pod';
 import { useObject } from './resource';
@@ -54,7 +56,7 @@ function Selected({ sel }: { sel: NonNullable<Selection> }) {
   const deleted = last?.was ? last.was.deleted / 1000 : 0;
   const now = deleted || today;
   const isEvent = /\/events\/[^/]+$/.test(path); // its story is that of what it is about
-  const tabs = ['overview', ...(isEvent ? [] : ['story']), 'yaml', ...(isPod ? ['logs'] : []), 'versions'];
+  const tabs = ['overview', ...(isEvent ? [] : ['story', 'relations']), 'yaml', ...(isPod ? ['logs'] : []), 'versions'];
   const shown = tabs.includes(tab.value) ? tab.value : 'overview';
   useEffect(() => element.current?.querySelector<HTMLElement>(`[aria-selected="true"]`)?.scrollIntoView({ block: 'nearest' }), [shown]);
   return (
@@ -88,6 +90,7 @@ function Selected({ sel }: { sel: NonNullable<Selection> }) {
         {shown === 'story' && <StoryTab path={path} version={sel.kind === 'object' ? `${lost.value} ${value?.metadata.resourceVersion}` : version} deleted={1000 * deleted} />}
         {shown === 'versions' && <Versions path={path} version={version} folding={sel.kind === 'object'} />}
         {value && shown === 'overview' && (isPod ? <PodOverview pod={value} at={at} now={now} deleted={deleted} /> : sel.kind === 'node' ? <NodeOverview node={value} at={at} now={now} deleted={deleted} /> : <ObjectOverview object={value} path={path} at={at} now={now} deleted={deleted} />)}
+        {value && shown === 'relations' && <Relations path={path} object={value as Thing} at={momentOf(at, deleted)} now={now} />}
         {value && shown === 'yaml' && <YAML object={value} />}
         {value && shown === 'logs' && (at || deleted ? <p class="muted">Logs are not recorded: there are no logs of {deleted ? 'deleted Pods' : mode.value ? 'the past' : 'a cluster without contact'}.</p> : <Logs pod={value} />)}
       </div>

@@ -28,7 +28,7 @@ export function listenKeys(board: BoardView, history: History): void {
       return;
     }
     // The dialogs and popovers have their own keys.
-    if (opener.value || event.ctrlKey || event.metaKey || event.altKey || help.value || document.querySelector(':popover-open')) return;
+    if (opener.value || event.ctrlKey || event.metaKey || event.altKey || help.value || document.querySelector(':popover-open, dialog[open]')) return;
     const target = event.target as HTMLElement;
     const typing = /^(INPUT|SELECT|TEXTAREA)$/.test(target.tagName);
     if (event.key === 'Escape') {
