@@ -19,13 +19,14 @@ export async function learned(): Promise<Known[]> {
   return resources.peek()!.map(({ group, version, name, kind, namespaced, watched }) => ({ apiVersion: group ? `${group}/${version}` : version, name, kind, namespaced, watched }));
 }
 
-/** The same, for a component; empty until it is known. */
-export function useKnown(): Known[] {
+/** The same, for a component that needs it; empty until it is known. */
+export function useKnown(needed = true): Known[] {
   const [known, set] = useState<Known[]>([]);
   useEffect(() => {
+    if (!needed) return;
     let shown = true;
     learned().then((all) => shown && set(all), () => {});
     return () => void (shown = false);
-  }, []);
+  }, [needed]);
   return known;
 }

@@ -21,6 +21,9 @@ import { graphAround, reachOf, surroundings } from './relations';
 /** They cost more requests than an overview, so they are read less often, in milliseconds. */
 const every = 10_000;
 
+/** The gateway's words about a resource of which it has no history. */
+const NOT_RECORDED = / are not recorded: /;
+
 export function Relations({ object, path, at, now }: Props & { path: string }) {
   const { value } = usePolled(path, (signal) => surroundings(object, at, signal), { at, version: object.metadata.resourceVersion, every });
   if (!value) return <p class="muted">loading</p>;
@@ -28,6 +31,8 @@ export function Relations({ object, path, at, now }: Props & { path: string }) {
   const { left, right } = reachOf(object);
   const alone = graph.vertices.size === 1;
   const { owners, owned, problems } = value;
+  const others = problems.filter(({ error }) => !NOT_RECORDED.test(error));
+  const unrecorded = problems.filter((problem) => !others.includes(problem)).map(({ resource }) => resource);
   const title = `Relations of ${object.kind} ${object.metadata.name}`;
   const drawing = <Graph graph={graph} centre={centre} left={left} right={right} now={now} title={title} />;
   return (
@@ -42,7 +47,8 @@ export function Relations({ object, path, at, now }: Props & { path: string }) {
       {owned.omitted > 0 && <p class="muted small">{count(owned.omitted, 'more kind')} may have objects that it owns; they were not read.</p>}
       {problems.length > 0 && (
         <section class="problems" aria-label="What could not be read">
-          {problems.map(({ resource, error }) => <p key={resource} class="failure small"><b>{resource}</b>: {error}</p>)}
+          {unrecorded.length > 0 && <p class="muted small">Not recorded, so not shown of the past: {unrecorded.join(', ')}</p>}
+          {others.map(({ resource, error }) => <p key={resource} class="failure small"><b>{resource}</b>: {error}</p>)}
         </section>
       )}
     </>
