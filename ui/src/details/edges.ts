@@ -74,6 +74,7 @@ export function graphOf(things: Thing[], centre: string, known: readonly Place[]
     if (from !== to) edges.set(`${from} ${name} ${to}`, { from, to, name });
   };
   const ids = new Map(things.map((thing) => [thing, vertex(thing.apiVersion ?? '', thing.kind ?? '', thing.metadata.namespace ?? '', thing.metadata.name, thing)]));
+  const byUid = new Map([...ids].map(([thing, id]) => [thing.metadata.uid, id]));
   /** What can be selected: Pods, and workloads by the labels of their Pods. One that another workload controls is left out, unless it is shown. */
   const selectable = things.flatMap((thing) => {
     const labels = thing.kind === 'Pod' ? thing.metadata.labels : templateOf(thing)?.metadata?.labels;
@@ -143,8 +144,7 @@ export function graphOf(things: Thing[], centre: string, known: readonly Place[]
 
   /** The vertex of an owner: in the namespace, unless its kind is known to have none. */
   function ownerVertex({ apiVersion = '', kind, name, uid }: OwnerReference, namespace: string): string {
-    const read = things.find((thing) => uid && thing.metadata.uid === uid);
-    return read ? ids.get(read)! : vertex(apiVersion, kind, namespace, name);
+    return (uid && byUid.get(uid)) || vertex(apiVersion, kind, namespace, name);
   }
 }
 

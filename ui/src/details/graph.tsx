@@ -3,7 +3,7 @@
 
 /** The graph of relations as SVG: each object is a link, each group a button. */
 
-import { useEffect, useRef, useState } from 'preact/hooks';
+import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { selectionOf, selectionText } from '../app/state';
 import { describe, type StateName } from '../data/state';
 import { PATHS } from '../board/paths';
@@ -38,7 +38,7 @@ function addressOf(path: string): string {
 export function Graph({ graph, centre, left, right, now, title }: { graph: Edges; centre: string; left: number; right: number; now: number; title: string }) {
   const [open, setOpen] = useState<ReadonlySet<string>>(new Set());
   const scroller = useRef<HTMLDivElement>(null);
-  const { boxes, lines, width, height } = layout(graph, centre, left, right, open);
+  const { boxes, lines, width, height } = useMemo(() => layout(graph, centre, left, right, open), [graph, left, right, open]);
   const middle = boxes.find(({ column }) => column === 0)!;
   useEffect(() => {
     const { current } = scroller;

@@ -51,30 +51,46 @@ const middle = 320;
 export function columnsOf({ vertices, edges }: Graph, centre: string, left: number, right: number): Map<string, number> {
   const columns = new Map([[centre, 0]]);
   for (const [sign, depth, near, far] of [[1, right, 'from', 'to'], [-1, left, 'to', 'from']] as const) {
-    let edgeOfGraph = [centre];
+    const leading = by(edges, near);
+    let outer = [centre];
     for (let d = 1; d <= depth; d++) {
-      const inner = new Set(edgeOfGraph);
-      edgeOfGraph = [];
-      for (const edge of edges) {
-        if (!inner.has(edge[near]) || columns.has(edge[far]) || !vertices.has(edge[far])) continue;
-        columns.set(edge[far], sign * d);
-        edgeOfGraph.push(edge[far]);
+      const inner = outer;
+      outer = [];
+      for (const id of inner) {
+        for (const edge of leading.get(id) ?? []) {
+          if (columns.has(edge[far]) || !vertices.has(edge[far])) continue;
+          columns.set(edge[far], sign * d);
+          outer.push(edge[far]);
+        }
       }
     }
   }
   return columns;
 }
 
+/** Edges by one of their ends. */
+function by(edges: Edge[], end: 'from' | 'to'): Map<string, Edge[]> {
+  const found = new Map<string, Edge[]>();
+  for (const edge of edges) {
+    const all = found.get(edge[end]);
+    if (all) all.push(edge);
+    else found.set(edge[end], [edge]);
+  }
+  return found;
+}
+
 /** Lays out a graph. `open` has the ids of the groups that are open. */
 export function layout(graph: Graph, centre: string, left: number, right: number, open: ReadonlySet<string> = new Set()): Layout {
   const columns = columnsOf(graph, centre, left, right);
   const between = graph.edges.filter(({ from, to }) => columns.has(from) && columns.has(to) && columns.get(to)! - columns.get(from)! === 1);
+  const [byFrom, byTo] = [by(between, 'from'), by(between, 'to')];
+  const used = new Set(columns.values());
   const boxes: Box[] = [{ id: centre, members: [graph.vertices.get(centre)!], words: '', next: '', column: 0, group: '', x: 0, y: 0 }];
   /** The box that an object is in. */
   const boxOf = new Map<string, Box>([[centre, boxes[0]]]);
   // From the centre to the outside, since a group is of what is next to the same boxes.
   for (const sign of [1, -1]) {
-    for (let column = sign; [...columns.values()].includes(column); column += sign) {
+    for (let column = sign; used.has(column); column += sign) {
       const made = boxesOf(column, sign);
       for (const box of made) for (const member of box.members) if (box.group !== 'open') boxOf.set(member.id, box);
       boxes.push(...made);
@@ -87,8 +103,8 @@ export function layout(graph: Graph, centre: string, left: number, right: number
     const groups = new Map<string, { members: Vertex[]; words: string; next: string }>();
     for (const [id, at] of columns) {
       if (at !== column) continue;
-      const inner = between.filter((edge) => (sign > 0 ? edge.to : edge.from) === id);
-      const leads = between.some((edge) => (sign > 0 ? edge.from : edge.to) === id);
+      const inner = (sign > 0 ? byTo : byFrom).get(id) ?? [];
+      const leads = (sign > 0 ? byFrom : byTo).has(id);
       const words = [...new Set(inner.map(({ name }) => name))].sort().join(', ');
       const beside = [...new Set(inner.flatMap((edge) => boxOf.get(sign > 0 ? edge.from : edge.to) ?? []))].sort((a, b) => (a.id < b.id ? -1 : 1));
       const vertex = graph.vertices.get(id)!;

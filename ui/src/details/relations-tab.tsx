@@ -5,7 +5,7 @@
 
 import { signal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
-import { useEffect, useRef, useState } from 'preact/hooks';
+import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { selection, tab } from '../app/state';
 import { count } from '../data/quantity';
 import { useDialog } from '../shell/focus';
@@ -26,8 +26,10 @@ const NOT_RECORDED = / are not recorded: /;
 
 export function Relations({ object, path, at, now }: Props & { path: string }) {
   const { value } = usePolled(path, (signal) => surroundings(object, at, signal), { at, version: object.metadata.resourceVersion, every });
-  if (!value) return <p class="muted">loading</p>;
-  const { graph, centre } = graphAround(object, value);
+  // The panel is rendered several times per second.
+  const around = useMemo(() => value && graphAround(object, value), [value, object.metadata.resourceVersion]);
+  if (!value || !around) return <p class="muted">loading</p>;
+  const { graph, centre } = around;
   const { left, right } = reachOf(object);
   const alone = graph.vertices.size === 1;
   const { owners, owned, problems } = value;
