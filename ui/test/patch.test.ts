@@ -3,7 +3,7 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { editsBetween, patchOf, pathText, pointer, same, valueAt } from '../src/write/patch';
+import { editsBetween, patchOf, pathText, pointer, reversed, same, valueAt, withValue } from '../src/write/patch';
 
 test('a pointer escapes what RFC 6901 says', () => {
   assert.equal(pointer(['metadata', 'labels', 'a.b/c~d']), '/metadata/labels/a.b~1c~0d');
@@ -35,7 +35,7 @@ test('the edits between two objects are as small as they can be', () => {
   const old = { spec: { replicas: 2, containers: [{ name: 'a', image: 'x' }, { name: 'b' }], list: [1] } };
   const value = { spec: { replicas: 2, containers: [{ name: 'a', image: 'y' }, { name: 'b' }], list: [1, 2], paused: true } };
   assert.deepEqual(editsBetween(old, value), [
-    { path: ['spec', 'containers', 0, 'image'], old: 'x', value: 'y' },
+    { path: ['spec', 'containers', 0, 'image'], old: 'x', value: 'y', beside: [{ path: ['spec', 'containers', 0, 'name'], value: 'a' }] },
     { path: ['spec', 'list'], old: [1], value: [1, 2] },
     { path: ['spec', 'paused'], old: undefined, value: true },
   ]);
@@ -47,4 +47,38 @@ test('values are compared without the order of keys, and only own members count'
   assert.ok(!same({ a: undefined }, { b: undefined }));
   assert.equal(valueAt({}, ['constructor']), undefined);
   assert.equal(valueAt({ a: ['b'] }, ['a', 0]), 'b');
+});
+
+test('a change of a list item tests that it is this item', () => {
+  const item = (name: string, image: string) => ({ name, image, env: [{ name: 'A', value: image }] });
+  const edits = editsBetween([item('a', 'x'), item('b', 'x')], [item('a', 'x'), item('b', 'y')]);
+  assert.deepEqual(patchOf(edits), [
+    { op: 'test', path: '/1/name', value: 'b' }, { op: 'test', path: '/1/env/0/name', value: 'A' },
+    { op: 'test', path: '/1/image', value: 'x' }, { op: 'replace', path: '/1/image', value: 'y' },
+    { op: 'test', path: '/1/env/0/value', value: 'x' }, { op: 'replace', path: '/1/env/0/value', value: 'y' },
+  ]);
+  // Items without a name are tested as a whole, and lists of other values are replaced.
+  assert.deepEqual(editsBetween({ rules: [{ verbs: ['get'] }] }, { rules: [{ verbs: ['list'] }] }), [
+    { path: ['rules', 0, 'verbs'], old: ['get'], value: ['list'], beside: [{ path: ['rules', 0], value: { verbs: ['get'] } }] },
+  ]);
+});
+
+test('the reverse of edits goes from what was written to what was there', () => {
+  const before = { spec: { replicas: 2, containers: [{ name: 'a', image: 'x' }] }, status: { n: 1 } };
+  const edits = editsBetween(before, { spec: { replicas: 5, containers: [{ name: 'a', image: 'y' }], paused: true }, status: { n: 1 } });
+  const written = { spec: { replicas: 5, containers: [{ name: 'a', image: 'y:latest' }], paused: true }, status: { n: 2 } };
+  assert.deepEqual(reversed(edits, before, written), [
+    { path: ['spec', 'replicas'], old: 5, value: 2 },
+    { path: ['spec', 'containers', 0, 'image'], old: 'y:latest', value: 'x', beside: [{ path: ['spec', 'containers', 0, 'name'], value: 'a' }] },
+    { path: ['spec', 'paused'], old: true, value: undefined },
+  ]);
+});
+
+test('a value is replaced in a copy', () => {
+  const object = { a: { b: [1, 2] } };
+  assert.deepEqual(withValue(object, ['a', 'b', 0], 3), { a: { b: [3, 2] } });
+  assert.deepEqual(withValue(object, ['a', 'c', 'd'], 3), { a: { b: [1, 2], c: { d: 3 } } });
+  assert.deepEqual(withValue(object, ['a', 'b'], undefined), { a: {} });
+  assert.deepEqual(withValue(object, ['x', 'y'], undefined), { a: { b: [1, 2] } });
+  assert.deepEqual(object, { a: { b: [1, 2] } });
 });

@@ -16,6 +16,8 @@ export interface Edit {
   path: Path;
   old: unknown;
   value: unknown;
+  /** Values that have to be there, too: they tell the items of a list from each other, whose indexes change. */
+  beside?: { path: Path; value: unknown }[];
 }
 
 export interface Operation {
@@ -53,6 +55,9 @@ export function same(a: unknown, b: unknown): boolean {
 export function patchOf(edits: Edit[], object?: unknown, uid?: string): Operation[] {
   const operations: Operation[] = uid ? [{ op: 'test', path: '/metadata/uid', value: uid }] : [];
   const made = new Set<string>();
+  for (const { path, value } of new Map(edits.flatMap(({ beside = [] }) => beside).map((one) => [pointer(one.path), one])).values()) {
+    operations.push({ op: 'test', path: pointer(path), value });
+  }
   for (const { path, old, value } of edits) {
     if (old === undefined && object !== undefined) {
       for (let depth = 1; depth < path.length; depth++) {
@@ -72,15 +77,60 @@ export function patchOf(edits: Edit[], object?: unknown, uid?: string): Operatio
   return operations;
 }
 
+/** The fields that name an item of a list in most of Kubernetes' types. */
+const NAMES = ['name', 'type', 'key', 'mountPath', 'containerPort', 'port', 'ip', 'uid'];
+
+/** What tells an item of a list from the others: its name, or else all of it. */
+function identity(item: unknown, path: Path): { path: Path; value: unknown } {
+  const name = isObject(item) ? NAMES.find((key) => Object.hasOwn(item, key) && typeof item[key] !== 'object') : undefined;
+  return name ? { path: [...path, name], value: (item as Record<string, unknown>)[name] } : { path, value: item };
+}
+
 /**
- * What differs between two objects, as edits. Arrays of the same length are
- * compared by element, others are replaced.
+ * What differs between two objects, as edits. Lists of the same length are
+ * compared by item, if their items are objects; others are replaced.
  */
-export function editsBetween(old: unknown, value: unknown, path: Path = []): Edit[] {
+export function editsBetween(old: unknown, value: unknown, path: Path = [], beside: Edit['beside'] = undefined): Edit[] {
   if (same(old, value)) return [];
-  if (Array.isArray(old) && Array.isArray(value) && old.length === value.length) return old.flatMap((one, i) => editsBetween(one, value[i], [...path, i]));
-  if (isObject(old) && isObject(value)) {
-    return [...new Set([...Object.keys(old), ...Object.keys(value)])].flatMap((key) => editsBetween(Object.hasOwn(old, key) ? old[key] : undefined, Object.hasOwn(value, key) ? value[key] : undefined, [...path, key]));
+  if (Array.isArray(old) && Array.isArray(value) && old.length === value.length && [...old, ...value].every(isObject)) {
+    return old.flatMap((item, i) => editsBetween(item, value[i], [...path, i], [...(beside ?? []), identity(item, [...path, i])]));
   }
-  return [{ path, old, value }];
+  if (isObject(old) && isObject(value)) {
+    return [...new Set([...Object.keys(old), ...Object.keys(value)])].flatMap((key) => editsBetween(Object.hasOwn(old, key) ? old[key] : undefined, Object.hasOwn(value, key) ? value[key] : undefined, [...path, key], beside));
+  }
+  return [{ path, old, value, ...(beside && { beside }) }];
+}
+
+/** Returns an object with another value at a path; without the member, if that is undefined. The given one is not changed. */
+export function withValue<T>(object: T, path: Path, value: unknown): T {
+  const result = structuredClone(object);
+  let at = result as Record<string | number, unknown>;
+  for (const step of path.slice(0, -1)) {
+    if (typeof at[step] !== 'object' || at[step] === null) {
+      if (value === undefined) return result;
+      at[step] = {};
+    }
+    at = at[step] as Record<string | number, unknown>;
+  }
+  const last = path[path.length - 1];
+  if (value !== undefined) at[last] = structuredClone(value);
+  else if (Array.isArray(at)) at.splice(Number(last), 1);
+  else delete at[last];
+  return result;
+}
+
+/** The edits that undo others: from the values that were written to those before. What the API server made of a value is undone, too. */
+export const reversed = (edits: Edit[], before: unknown, written: unknown): Edit[] =>
+  edits.flatMap(({ path }) => {
+    const [now, then] = [valueAt(written, path), valueAt(before, path)];
+    return same(now, then) ? [] : [{ path, old: now, value: then, ...besideOf(written, path) }];
+  });
+
+/** What tells the list items of a path from others, in an object that has them. */
+function besideOf(object: unknown, path: Path): Pick<Edit, 'beside'> {
+  const beside = path.flatMap((step, i) => {
+    const to = path.slice(0, i + 1);
+    return typeof step === 'number' && i < path.length - 1 && valueAt(object, to) !== undefined ? [identity(valueAt(object, to), to)] : [];
+  });
+  return beside.length ? { beside } : {};
 }

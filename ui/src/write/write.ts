@@ -4,6 +4,7 @@
 /** Writes to the cluster, with the rights of the reader. */
 
 import { ApiError, apiError, apiURL, getJSON, request } from '../app/api';
+import { session } from '../app/login';
 import { patchOf, pathText, pointer, same, valueAt, type Edit, type Operation, type Path } from './patch';
 
 /** An object of the API, of any kind. */
@@ -33,17 +34,34 @@ export class Conflict extends Error {
   }
 }
 
-const shown = (value: unknown): string => (value === undefined ? 'absent' : JSON.stringify(value));
+const shown = (value: unknown): string => {
+  const text = value === undefined ? 'absent' : JSON.stringify(value);
+  return text.length > 200 ? `${text.slice(0, 200)}…` : text;
+};
+
+/** What the API server answered to a write. */
+export interface Written {
+  object: Stored;
+  /** Its warnings, such as of a deprecated field. */
+  warnings: string[];
+}
+
+/** Reads the Warning headers of an answer (RFC 9111, 5.5), in which the API server says what it thinks of a request. */
+export const warningsOf = (header: string | null): string[] =>
+  [...(header ?? '').matchAll(/\b299 \S+ "((?:[^"\\]|\\.)*)"/g)].map(([, text]) => text.replace(/\\(.)/g, '$1'));
 
 /** Changes values of an object, or only asks the API server whether it would (`dryRun`). Throws a Conflict or an ApiError. */
-export async function write(target: Target, edits: Edit[], dryRun = false, signal?: AbortSignal): Promise<Stored> {
+export const write = async (target: Target, edits: Edit[], dryRun = false, signal?: AbortSignal): Promise<Stored> => (await send(target, edits, { dryRun, signal })).object;
+
+/** The same, with the warnings. `current` is the object, if it was just read. */
+export async function send(target: Target, edits: Edit[], { dryRun = false, signal, current }: { dryRun?: boolean; signal?: AbortSignal; current?: Stored } = {}): Promise<Written> {
   // A missing parent has to be added, which only the object tells.
-  const object = edits.some(({ path, old }) => old === undefined && path.length > 1) ? await getJSON<Stored>(target.path, '', signal) : undefined;
+  const object = edits.some(({ path, old }) => old === undefined && path.length > 1) ? (current ?? (await getJSON<Stored>(target.path, '', signal))) : undefined;
   const query = new URLSearchParams({ fieldManager: target.manager, fieldValidation: 'Strict', ...(dryRun && { dryRun: 'All' }) });
   const response = await request(`${apiURL(target.path)}?${query.toString()}`, {
     method: 'PATCH', headers: { 'content-type': 'application/json-patch+json', accept: 'application/json' }, body: JSON.stringify([...(target.tests ?? []).map(({ path, value }): Operation => ({ op: 'test', path: pointer(path), value })), ...patchOf(edits, object, target.uid)]), signal,
   });
-  if (response.ok) return (await response.json()) as Stored;
+  if (response.ok) return { object: (await response.json()) as Stored, warnings: warningsOf(response.headers.get('warning')) };
   const error = await apiError(response);
   // The API server refuses a failed `test` as invalid, or as a conflict with what it has just stored.
   if (error.code === 422 || error.code === 409) await findConflict(target, edits, error, signal);
@@ -58,8 +76,8 @@ async function findConflict(target: Target, edits: Edit[], error: ApiError, sign
   if (others.length > 0) {
     throw new Conflict(others, others.map(({ edit, found }) => `${pathText(edit.path)} was changed meanwhile: it is ${shown(found)}, not ${shown(edit.old)}.`).join(' '));
   }
-  const moved = (target.tests ?? []).find(({ path, value }) => !same(valueAt(current, path), value));
-  if (moved) throw new Conflict([], `${pathText(moved.path)} is not ${shown(moved.value)} any more.`);
+  const moved = [...(target.tests ?? []), ...edits.flatMap(({ beside = [] }) => beside)].find(({ path, value }) => !same(valueAt(current, path), value));
+  if (moved) throw new Conflict([], `${pathText(moved.path)} was changed meanwhile: it is ${shown(valueAt(current, moved.path))}, not ${shown(moved.value)}.`);
   if (error.code === 409) throw new Conflict([], error.message);
 }
 
@@ -79,7 +97,7 @@ const decisions = new Map<string, { until: number; answer: Promise<{ allowed: bo
 
 /** Asks whether the reader may do something now, and why not (SelfSubjectAccessReview). The gateway answers for itself if it is read-only. */
 export function allowed(verb: Verb): Promise<{ allowed: boolean; reason: string }> {
-  const key = JSON.stringify(verb);
+  const key = `${session.peek().number} ${JSON.stringify(verb)}`;
   const known = decisions.get(key);
   if (known && known.until > Date.now()) return known.answer;
   const answer = review(verb);
