@@ -11,6 +11,7 @@ import { clock } from '../data/clock';
 import type { Pod } from '../data/state';
 import type { Thing } from '../details/objects';
 import { Relations } from '../details/relations-tab';
+import { Actions } from '../shell/actions';
 import { Shape } from '../shell/shape';
 import { zoned } from '../time/words';
 import { Copy } from './copy';
@@ -70,6 +71,7 @@ function Selected({ sel }: { sel: NonNullable<Selection> }) {
         {row >= 0 && !absent.value && <Shape state={stateName(cluster.shown(row))} size={16} />}
         <h2 class="mono">{sel.kind === 'object' && value?.kind && <span class="muted">{value.kind} </span>}{sel.name}</h2>
         <Copy text={() => sel.name} label="Copy the name" />
+        {found && !missing && !last?.was && <Actions path={path} object={found} />}
         <button class="quiet" aria-label="Close" title="Close (Esc)" onClick={() => (selection.value = null)}>
           <svg width="14" height="14" viewBox="0 0 16 16" aria-hidden="true"><path d="M3.4 2 8 6.6 12.6 2 14 3.4 9.4 8l4.6 4.6-1.4 1.4L8 9.4 3.4 14 2 12.6 6.6 8 2 3.4z" /></svg>
         </button>

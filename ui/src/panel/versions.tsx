@@ -6,6 +6,7 @@
 import { useEffect, useState } from 'preact/hooks';
 import { compared, mode, statusUpdates } from '../app/state';
 import { clock } from '../time/words';
+import { RollBack } from '../shell/actions';
 import { ChangeRow, showMoment, walkList } from '../time/change-row';
 import { history, refreshed, versionKey, type Change, type Page } from '../time/history';
 import { playhead } from '../time/playback';
@@ -54,6 +55,7 @@ export function Versions({ path, version, folding }: { path: string; version: un
         ) : (
           <ChangeRow
             key={versionKey(item)} change={item} path={path} current={item === current} choose={() => showMoment(item)}
+            foot={<RollBack path={path} version={item.resourceVersion} />}
             compare={item.type === 'FOLDED' ? undefined : { on: picked.includes(item.resourceVersion), toggle: () => toggle(item.resourceVersion) }}
           >
             {item.type === 'FOLDED' && item.folded && (

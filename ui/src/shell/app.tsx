@@ -17,6 +17,7 @@ import { playhead, recorded } from '../time/playback';
 import { Engine } from '../board/engine';
 import { applyTheme } from '../board/palette';
 import { BoardView } from '../board/view';
+import { ActionDialogs } from './actions';
 import { Board } from './board';
 import { Controls } from './controls';
 import { keepFocus } from './focus';
@@ -64,6 +65,7 @@ const App = ({ board, source }: { board: BoardView; source: History }) => (
     </Fragment>
     {help.value && <Help />}
     {opener.value && <Opener />}
+    <ActionDialogs />
     <LiveRegion />
   </>
 );

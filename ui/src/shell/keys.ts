@@ -22,6 +22,7 @@ export function listenKeys(board: BoardView, history: History): void {
       help.value = false;
       return;
     }
+    if (document.querySelector('dialog.action')) return; // its keys are its own
     if (event.key.toLowerCase() === 'k' && (event.ctrlKey || event.metaKey) && !event.shiftKey && !event.altKey && !help.value) {
       event.preventDefault(); // the browser's search
       opener.value = !opener.value;

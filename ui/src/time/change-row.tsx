@@ -44,10 +44,12 @@ interface Props {
   choose: () => void;
   /** Adds this version to a comparison, or removes it; `on` while it is part of one. */
   compare?: { on: boolean; toggle: () => void };
+  /** Below the difference. */
+  foot?: ComponentChildren;
   children?: ComponentChildren;
 }
 
-export function ChangeRow({ change, path, title, where, current, choose, compare, children }: Props) {
+export function ChangeRow({ change, path, title, where, current, choose, compare, foot, children }: Props) {
   const [open, setOpen] = useState(false);
   const { type, summary, by, inferred, notBefore, folded } = change;
   const all = (summary ?? []).filter((line) => line !== WORDS[type]);
@@ -91,6 +93,7 @@ export function ChangeRow({ change, path, title, where, current, choose, compare
         </button>
       )}
       {open && <Difference history={history} path={path} change={change} />}
+      {open && foot && <div class="foot">{foot}</div>}
     </li>
   );
 }

@@ -112,8 +112,8 @@ export interface History {
   changes(from: number, to: number, limit: number, signal: AbortSignal, resources?: readonly string[], more?: string, selected?: Selected): Promise<Page<ObjectChange>>;
   /** The Warnings that are retained at a time. */
   warnings?(at: number, signal: AbortSignal): Promise<EventMark[]>;
-  /** The versions of an object, the newest first; `within` are moments as /at takes them. */
-  versions(path: string, more: string, signal: AbortSignal, within?: { since?: string; until?: string }): Promise<Page<Change>>;
+  /** The versions of an object, the newest first; `since` and `until` are moments as /at takes them. With `objects`, each has its object. */
+  versions(path: string, more: string, signal: AbortSignal, within?: { since?: string; until?: string; objects?: 'true' }): Promise<Page<Change>>;
   /** The last version of an object at a moment, now if that is empty, and the previous one, as whole objects. */
   last(path: string, at: string, signal: AbortSignal): Promise<Change | undefined>;
   /** One version of an object and the previous one, as whole objects. */

@@ -1,0 +1,135 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+/** Evicts the Pods of a Node, as kubectl drain does. */
+
+import { apiURL, getJSON, request } from '../app/api';
+
+export interface NodePod {
+  metadata: {
+    name: string; namespace: string; uid: string; annotations?: Record<string, string>;
+    ownerReferences?: { controller?: boolean; kind: string; name: string }[];
+  };
+  spec?: { volumes?: { name: string; emptyDir?: unknown }[] };
+  status?: { phase?: string };
+}
+
+/** What a drain does with the Pods of a Node. */
+export interface Plan {
+  evicted: NodePod[];
+  /** Those of DaemonSets, which would come back, and static Pods, which the kubelet runs by itself. */
+  daemons: NodePod[];
+  mirrors: NodePod[];
+  /** Evicted Pods that nothing makes again, and those with data that is lost. */
+  alone: NodePod[];
+  withData: NodePod[];
+}
+
+const controllerOf = ({ metadata }: NodePod) => metadata.ownerReferences?.find(({ controller }) => controller);
+const finished = ({ status }: NodePod): boolean => status?.phase === 'Succeeded' || status?.phase === 'Failed';
+
+/** Sorts the Pods of a Node by kubectl's rules. */
+export function planOf(pods: NodePod[]): Plan {
+  const isMirror = ({ metadata }: NodePod): boolean => metadata.annotations?.['kubernetes.io/config.mirror'] !== undefined;
+  const mirrors = pods.filter(isMirror);
+  const daemons = pods.filter((pod) => !isMirror(pod) && !finished(pod) && controllerOf(pod)?.kind === 'DaemonSet');
+  const evicted = pods.filter((pod) => !mirrors.includes(pod) && !daemons.includes(pod));
+  const running = evicted.filter((pod) => !finished(pod));
+  return { evicted, daemons, mirrors, alone: running.filter((pod) => !controllerOf(pod)), withData: running.filter(({ spec }) => spec?.volumes?.some(({ emptyDir }) => emptyDir !== undefined)) };
+}
+
+const podsPath = (node: string): string => `api/v1/pods?fieldSelector=${encodeURIComponent(`spec.nodeName=${node}`)}`;
+
+/** The Pods of a Node. */
+export const podsOf = async (node: string, signal: AbortSignal): Promise<NodePod[]> => (await getJSON<{ items: NodePod[] | null }>(podsPath(node), '', signal)).items ?? [];
+
+/** A Pod that is being evicted. */
+export interface Eviction {
+  pod: NodePod;
+  state: 'waiting' | 'asked' | 'refused' | 'evicted' | 'gone' | 'failed';
+  /** Why it was refused. */
+  reason: string;
+  /** When it is asked for again, in milliseconds since 1970. */
+  due: number;
+}
+
+/** How many evictions are asked for at a time. */
+const parallel = 5;
+/** A refused eviction is asked for again after so long, and whether the Pods are gone, in milliseconds. */
+const retryInterval = 3000;
+const lookInterval = 1000;
+/** How often a free worker looks for a Pod. */
+const tick = 100;
+
+const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
+
+/** Asks for an eviction once. */
+async function evict(one: Eviction): Promise<void> {
+  const { name, namespace, uid } = one.pod.metadata;
+  const again = (reason: string): void => void Object.assign(one, { state: 'refused', reason, due: Date.now() + retryInterval });
+  let response: Response;
+  try {
+    response = await request(apiURL(`api/v1/namespaces/${namespace}/pods/${name}/eviction`), {
+      method: 'POST', headers: { 'content-type': 'application/json', accept: 'application/json' },
+      body: JSON.stringify({ apiVersion: 'policy/v1', kind: 'Eviction', metadata: { name, namespace }, deleteOptions: { preconditions: { uid } } }),
+    });
+  } catch (error) {
+    again(error instanceof Error ? error.message : String(error));
+    return;
+  }
+  if (response.ok) Object.assign(one, { state: 'evicted', reason: '' });
+  // It is gone, and 409: another Pod has its name.
+  else if (response.status === 404 || response.status === 409) Object.assign(one, { state: 'gone', reason: '' });
+  else {
+    const reason = reasonOf(await response.text());
+    if ([429, 503, 504].includes(response.status)) again(reason);
+    else Object.assign(one, { state: 'failed', reason });
+  }
+}
+
+/** Why the API server refuses: the cause names the PodDisruptionBudget. */
+export function reasonOf(body: string): string {
+  try {
+    const { message, details } = JSON.parse(body) as { message?: string; details?: { causes?: { message?: string }[] } };
+    return [message, ...(details?.causes ?? []).map((cause) => cause.message)].filter(Boolean).join(' ');
+  } catch {
+    return body.slice(0, 300);
+  }
+}
+
+/**
+ * Evicts Pods until all of them are gone or cannot be evicted, or until the
+ * signal is aborted: evictions that were asked for are then still waited for.
+ * `report` is called after each change.
+ */
+export async function drain(node: string, pods: NodePod[], report: (all: Eviction[]) => void, signal: AbortSignal): Promise<Eviction[]> {
+  const all = pods.map((pod): Eviction => ({ pod, state: 'waiting', reason: '', due: 0 }));
+  const over = (): boolean => signal.aborted || all.every(({ state }) => state === 'gone' || state === 'failed');
+  const work = async (): Promise<void> => {
+    while (!over()) {
+      const next = all.find(({ state, due }) => (state === 'waiting' || state === 'refused') && due <= Date.now());
+      if (!next) {
+        await sleep(tick);
+        continue;
+      }
+      next.state = 'asked';
+      await evict(next);
+      report([...all]);
+    }
+  };
+  const look = async (): Promise<void> => {
+    while (!over()) {
+      await sleep(lookInterval);
+      try {
+        const there = new Set((await podsOf(node, signal)).map(({ metadata }) => metadata.uid));
+        for (const one of all) if (!there.has(one.pod.metadata.uid) && one.state !== 'asked') Object.assign(one, { state: 'gone', reason: '' });
+        report([...all]);
+      } catch {
+        // It is looked at again.
+      }
+    }
+  };
+  report([...all]);
+  await Promise.all([...Array.from({ length: parallel }, work), look()]);
+  return all;
+}

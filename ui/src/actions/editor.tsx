@@ -1,0 +1,131 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+/** Edits an object as YAML. Only what was changed is written. */
+
+import { useEffect, useRef, useState } from 'preact/hooks';
+import { getJSON } from '../app/api';
+import { editsBetween, pathText, type Edit } from '../write/patch';
+import { Conflict, type Stored } from '../write/write';
+import { apply, plain, preview, wordsOf, type Preview } from './apply';
+import { Shown } from './change';
+import { knowing, readText, taking, textOf, type Parser } from './document';
+import { Controlled, type FormProps } from './forms';
+import { Buttons, Problem } from './frame';
+import { done } from './state';
+
+export function Editor({ subject, close, parser }: FormProps & { parser: Parser }) {
+  const { path, object } = subject;
+  /** What the text began with. Another one replaces it only if the reader says so. */
+  const [base, setBase] = useState(() => plain(object));
+  const [text, setText] = useState(() => textOf(parser, base));
+  const first = useRef(text);
+  const [checked, setChecked] = useState<{ edits: Edit[]; preview: Preview } | null>(null);
+  const [problem, setProblem] = useState('');
+  const [conflict, setConflict] = useState<Conflict | null>(null);
+  const [asking, setAsking] = useState('');
+  const field = useRef<HTMLTextAreaElement>(null);
+  const stop = useRef(new AbortController());
+  const apply1 = useRef<HTMLButtonElement>(null);
+  useEffect(() => {
+    field.current!.focus();
+    field.current!.setSelectionRange(0, 0);
+    return () => stop.current.abort();
+  }, []);
+  const refuse = (error: unknown, lead = ''): void => {
+    if (stop.current.signal.aborted) return;
+    setChecked(null);
+    setProblem(lead + wordsOf(error));
+    setConflict(error instanceof Conflict ? error : null);
+  };
+  const check = async (from = base, now = text): Promise<void> => {
+    if (asking) return;
+    setChecked(null);
+    setProblem('');
+    setConflict(null);
+    setAsking('Asking the API server.');
+    try {
+      const edits = editsBetween(from, readText(parser, now, from));
+      setChecked({ edits, preview: edits.length ? await preview(subject, edits, stop.current.signal) : { hunks: [], warnings: [] } });
+      requestAnimationFrame(() => apply1.current?.focus());
+    } catch (error) {
+      refuse(error);
+    } finally {
+      setAsking('');
+    }
+  };
+  const type = (value: string): void => {
+    setText(value);
+    setChecked(null);
+    setProblem('');
+    setConflict(null);
+  };
+  const write = async (): Promise<void> => {
+    if (!checked || asking) return;
+    setAsking('Writing.');
+    try {
+      const result = await apply(subject, checked.edits, `Changed ${object.metadata.name}: ${summary(checked.edits)}.`, `Undone: ${object.metadata.name} is as it was before.`);
+      close();
+      done.value = result;
+    } catch (error) {
+      refuse(error, 'Nothing was written. ');
+      setAsking('');
+    }
+  };
+  /** The others' values are known now: keep the reader's, or take theirs. */
+  const settle = (take: boolean): void => {
+    const next = knowing(base, conflict!.edits);
+    const words = take ? taking(parser, text, conflict!.edits) : text;
+    setBase(next);
+    setText(words);
+    void check(next, words);
+  };
+  const compareAgain = async (): Promise<void> => {
+    try {
+      const current = await getJSON<Stored>(path, '', stop.current.signal);
+      if (current.metadata.uid !== object.metadata.uid) throw new Error('The object was deleted, and another one has its name.');
+      setBase(plain(current));
+      await check(plain(current));
+    } catch (error) {
+      refuse(error);
+    }
+  };
+  const keys = (event: KeyboardEvent): void => {
+    // The text would be lost. A second Esc, on a button, closes the dialog.
+    if (event.key === 'Escape' && text !== first.current) {
+      event.preventDefault();
+      field.current!.form!.querySelector<HTMLElement>('footer .check-text')!.focus();
+    } else if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) {
+      event.preventDefault();
+      void check();
+    }
+  };
+  const ready = checked !== null && checked.preview.hunks.length > 0;
+  return (
+    <form class="body" onSubmit={(event) => { event.preventDefault(); if (ready) void write(); else void check(); }}>
+      <textarea ref={field} class="yaml-text" aria-label="YAML" spellcheck={false} autocapitalize="off" autocomplete="off" wrap="off" rows={20} value={text} aria-invalid={problem !== ''} aria-describedby="yaml-problem" onInput={(event) => type(event.currentTarget.value)} onKeyDown={keys} />
+      <Controlled subject={subject} />
+      <div role="status" class={asking ? 'muted' : 'visually-hidden'}>{asking || (ready ? 'The API server accepts this.' : '')}</div>
+      {checked && (checked.edits.length ? <Shown preview={checked.preview} /> : <p class="muted">Nothing is changed.</p>)}
+      <div id="yaml-problem"><Problem words={problem} /></div>
+      {conflict && (
+        <div class="row">
+          {conflict.edits.length > 0 ? (
+            <>
+              <button type="button" class="button plain" onClick={() => settle(false)}>Keep mine</button>
+              <button type="button" class="button plain" onClick={() => settle(true)}>Take the other's</button>
+            </>
+          ) : <button type="button" class="button plain" onClick={() => void compareAgain()}>Compare again with the current object</button>}
+        </div>
+      )}
+      <Buttons close={close}>
+        <button type="button" class="button plain check-text" title="Ask the API server (Ctrl Enter)" onClick={() => void check()}>Check</button>
+        <button type="submit" class="button" ref={apply1} disabled={!ready}>Apply</button>
+      </Buttons>
+    </form>
+  );
+}
+
+/** How many changed values are named. */
+const maxNamed = 3;
+const summary = (edits: Edit[]): string => edits.slice(0, maxNamed).map(({ path }) => pathText(path)).join(', ') + (edits.length > maxNamed ? ` and ${edits.length - maxNamed} more` : '');

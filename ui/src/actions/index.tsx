@@ -1,0 +1,119 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+/** The dialog of the chosen action, and what the last action did. */
+
+import { useEffect, useRef, useState } from 'preact/hooks';
+import type { ComponentType } from 'preact';
+import { getJSON } from '../app/api';
+import type { Stored } from '../write/write';
+import { wordsOf } from './apply';
+import { Delete } from './delete';
+import type { Parser } from './document';
+import { Drain } from './drain-form';
+import { Cordon, Restart, Scale, Uncordon, type FormProps } from './forms';
+import { Buttons, Frame, Problem } from './frame';
+import { Editor } from './editor';
+import { writable } from './menu';
+import { placeOf, type Name } from './registry';
+import { Rollback } from './rollback';
+import { asked, done, type Asked, type Done, type Subject } from './state';
+
+const FORMS: Record<Name, ComponentType<FormProps>> = { scale: Scale, restart: Restart, rollback: Rollback, cordon: Cordon, uncordon: Uncordon, drain: Drain, edit: Edit, delete: Delete };
+const TITLES: Record<Name, string> = { scale: 'Scale', restart: 'Restart', rollback: 'Roll back', cordon: 'Cordon', uncordon: 'Uncordon', drain: 'Drain', edit: 'Edit', delete: 'Delete' };
+
+export { Actions, RollBack } from './menu';
+
+export const ActionDialogs = () => (
+  <>
+    {asked.value && <Dialog key={`${asked.value.name} ${asked.value.path}`} {...asked.value} />}
+    <Said />
+  </>
+);
+
+const close = (): void => void (asked.value = null);
+
+function Dialog({ name, path, kind, version }: Asked) {
+  const [subject, setSubject] = useState<Subject | null>(null);
+  const [problem, setProblem] = useState('');
+  const [times, setTimes] = useState(0);
+  useEffect(() => {
+    const stop = new AbortController();
+    getJSON<Stored>(path, '', stop.signal).then(
+      (object) => {
+        setSubject({ path, object });
+        setProblem('');
+      },
+      (error: unknown) => stop.signal.aborted || setProblem(wordsOf(error)),
+    );
+    return () => stop.abort();
+  }, [path, times]);
+  const again = (): void => setTimes(times + 1);
+  const Form = FORMS[name];
+  const place = placeOf(path)!;
+  return (
+    <Frame title={`${TITLES[name]} ${subject?.object.kind ?? kind} ${place.name}`} where={place.namespace} close={close}>
+      {problem || !subject ? (
+        <div class="body">
+          {!problem && <p class="muted">Reading the object.</p>}
+          <Problem words={problem} again={again} />
+          <Buttons close={close}>{null}</Buttons>
+        </div>
+      ) : <Form key={subject.object.metadata.resourceVersion} subject={subject} version={version} again={again} close={close} />}
+    </Frame>
+  );
+}
+
+/** The editor comes with a parser of YAML, which nothing else needs. */
+function Edit(props: FormProps) {
+  const [parser, setParser] = useState<Parser | null>(null);
+  const [problem, setProblem] = useState('');
+  useEffect(() => {
+    import('./parser').then(setParser, () => setProblem('The editor could not be loaded: load the page again.'));
+  }, []);
+  if (parser) return <Editor {...props} parser={parser} />;
+  return <div class="body"><p class={problem ? 'failure' : 'muted'}>{problem || 'Loading the editor.'}</p></div>;
+}
+
+/** What was done, with the way back. It stays until it is closed. */
+function Said() {
+  const element = useRef<HTMLDivElement>(null);
+  const [undoing, setUndoing] = useState(false);
+  const stop = useRef<AbortController | null>(null);
+  const what = done.value;
+  useEffect(() => {
+    // From here, Tab leads to Undo.
+    if (what) element.current!.focus();
+    return () => stop.current?.abort();
+  }, [what]);
+  const run = async ({ label, run }: NonNullable<Done['undo']>): Promise<void> => {
+    if (undoing) return;
+    setUndoing(true);
+    const here = (stop.current = new AbortController());
+    try {
+      const result = await run(here.signal);
+      if (!here.signal.aborted) done.value = result;
+    } catch (error) {
+      if (!here.signal.aborted) done.value = { words: `${label} was not possible. ${wordsOf(error)}`, failed: true };
+    } finally {
+      setUndoing(false);
+    }
+  };
+  const dismiss = (): void => {
+    done.value = null;
+    document.querySelector<HTMLElement>('.panel .actions, .board, .table')?.focus();
+  };
+  return (
+    <div class="said" role="status">
+      {what && (
+        <div class={`what ${what.failed ? 'failed' : ''}`} ref={element} tabIndex={-1}>
+          <p>{what.words}</p>
+          {what.undo && writable() && <button class="button" onClick={() => void run(what.undo!)}>{undoing ? 'Working' : what.undo.label}</button>}
+          <button class="quiet" aria-label="Dismiss" title="Dismiss" onClick={dismiss}>
+            <svg width="12" height="12" viewBox="0 0 16 16" aria-hidden="true"><path d="M3.4 2 8 6.6 12.6 2 14 3.4 9.4 8l4.6 4.6-1.4 1.4L8 9.4 3.4 14 2 12.6 6.6 8 2 3.4z" /></svg>
+          </button>
+        </div>
+      )}
+    </div>
+  );
+}

@@ -1,0 +1,108 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+/** Creates an object again that was deleted. */
+
+import { apiError, apiURL, ApiError, getJSON, request } from '../app/api';
+import { learn, resources } from '../kinds/known';
+import { collection } from '../kinds/resources';
+import { history } from '../time/history';
+import type { Stored } from '../write/write';
+import { placeOf } from './registry';
+import { manager, type Done } from './state';
+
+interface Owner {
+  apiVersion: string;
+  kind: string;
+  name: string;
+  uid: string;
+}
+
+/** An object without what only the API server may say, and without the owners that no longer exist. */
+export function fresh(object: Stored, gone: readonly Owner[]): Record<string, unknown> {
+  const { status: _, metadata, ...rest } = structuredClone(object);
+  for (const field of ['uid', 'resourceVersion', 'generation', 'creationTimestamp', 'deletionTimestamp', 'deletionGracePeriodSeconds', 'managedFields', 'selfLink']) delete metadata[field];
+  const owners = ((metadata.ownerReferences ?? []) as Owner[]).filter(({ uid }) => !gone.some((owner) => owner.uid === uid));
+  if (owners.length) metadata.ownerReferences = owners;
+  else delete metadata.ownerReferences;
+  const result = { ...rest, metadata } as Record<string, unknown>;
+  if (object.kind === 'Job') withoutSelector(result as unknown as Job);
+  return result;
+}
+
+interface Job {
+  metadata: { labels?: Record<string, string> };
+  spec: { selector?: unknown; manualSelector?: boolean; template: { metadata?: { labels?: Record<string, string> } } };
+}
+
+/** A Job's selector has the uid of the Job, unless somebody chose it. */
+function withoutSelector({ metadata, spec }: Job): void {
+  if (spec.manualSelector) return;
+  delete spec.selector;
+  for (const labels of [metadata.labels, spec.template.metadata?.labels]) {
+    for (const key of ['controller-uid', 'batch.kubernetes.io/controller-uid']) delete labels?.[key];
+  }
+}
+
+/** The owners of an object that no longer exist. One that may not be read is taken to exist. */
+async function goneOwners(object: Stored, signal: AbortSignal): Promise<Owner[]> {
+  const owners = (object.metadata.ownerReferences ?? []) as Owner[];
+  if (owners.length) await learn();
+  const gone = await Promise.all(owners.map(async ({ apiVersion, kind, name, uid }) => {
+    const group = apiVersion.includes('/') ? apiVersion.split('/')[0] : '';
+    const resource = resources.peek()?.find((one) => one.group === group && one.kind === kind);
+    if (!resource) return resources.peek() !== null;
+    try {
+      const owner = await getJSON<Stored>(`${collection(resource, resource.namespaced ? object.metadata.namespace : '')}/${name}`, '', signal);
+      return owner.metadata.uid !== uid;
+    } catch (error) {
+      return error instanceof ApiError && error.code === 404;
+    }
+  }));
+  return owners.filter((_, i) => gone[i]);
+}
+
+/** The last state of a deleted object: the recorded one, or else that of the dialog. */
+async function lastState(path: string, object: Stored, signal: AbortSignal): Promise<Stored> {
+  try {
+    const change = await history.last(path, '', signal);
+    const last = (change?.before ?? change?.object) as Stored | undefined;
+    return last?.metadata.uid === object.metadata.uid ? last : object;
+  } catch {
+    return object;
+  }
+}
+
+/** How often an object that is still being deleted is looked at, in milliseconds. */
+const interval = 1000;
+
+/** Waits until a deleted object is gone, or another one has its name. */
+async function waitUntilGone(path: string, uid: string, signal: AbortSignal): Promise<void> {
+  for (;;) {
+    signal.throwIfAborted();
+    try {
+      const { metadata } = await getJSON<Stored>(path, '', signal);
+      if (metadata.uid !== uid) return;
+      if (!metadata.deletionTimestamp) throw new Error(`${metadata.name} was not deleted.`);
+    } catch (error) {
+      if (error instanceof ApiError && error.code === 404) return;
+      throw error;
+    }
+    await new Promise((resolve) => setTimeout(resolve, interval));
+  }
+}
+
+/** Creates a deleted object again. */
+export async function recreate(path: string, object: Stored, signal: AbortSignal): Promise<Done> {
+  await waitUntilGone(path, object.metadata.uid, signal);
+  const last = await lastState(path, object, signal);
+  const gone = await goneOwners(last, signal);
+  const body = { apiVersion: object.apiVersion, kind: object.kind, ...fresh(last, gone) };
+  const query = new URLSearchParams({ fieldManager: manager });
+  const response = await request(`${apiURL(path.slice(0, path.lastIndexOf('/')))}?${query.toString()}`, {
+    method: 'POST', headers: { 'content-type': 'application/json', accept: 'application/json' }, body: JSON.stringify(body), signal,
+  });
+  if (!response.ok) throw await apiError(response);
+  const without = gone.map(({ kind, name }) => `${kind} ${name}`).join(', ');
+  return { words: `Created ${object.metadata.name} again, as a new object with another uid${without && `, without its former owner ${without}`}.${placeOf(path)?.resource === 'namespaces' ? ' What was in it is gone.' : ''}` };
+}

@@ -1,0 +1,32 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+/** The recorded states that an object can be rolled back to. */
+
+import type { Change } from '../time/history';
+import { same } from '../write/patch';
+import { contentOf } from './registry';
+
+/** A state of an object that lasted for one version or several. */
+export interface Earlier {
+  /** Its oldest loaded version, as an RV, and its time. */
+  rv: string;
+  time: string;
+  content: Record<string, unknown>;
+  object: { spec?: { replicas?: number } };
+}
+
+/** The states of an object before its current one, the newest first. `versions` have their objects, the newest first. */
+export function earlierStates(versions: readonly Change[], current: object): Earlier[] {
+  const states: Earlier[] = [];
+  let last: Record<string, unknown> = contentOf(current);
+  for (const { type, object, resourceVersion: rv, time } of versions) {
+    if (type === 'DELETED' || type === 'FOLDED' || !object) continue;
+    const content = contentOf(object);
+    const state = { rv, time, content, object };
+    if (!same(content, last)) states.push(state);
+    else if (states.length && same(states.at(-1)!.content, content)) states[states.length - 1] = state;
+    last = content;
+  }
+  return states.filter(({ content }) => !same(content, contentOf(current)));
+}
