@@ -14,8 +14,8 @@ export const targetOf = ({ path, object }: Subject): Target => ({ path, uid: obj
 
 /** An object without what the API server and controllers write into it. */
 export function plain(object: Stored): Omit<Stored, 'metadata'> & { metadata: Record<string, unknown> } {
-  const { status: _, metadata: { managedFields: _fields, resourceVersion: _rv, generation: _n, ...metadata }, ...rest } = object;
-  return { ...rest, metadata };
+  const { apiVersion, kind, status: _, metadata: { managedFields: _fields, resourceVersion: _rv, generation: _n, ...metadata }, ...rest } = object;
+  return { apiVersion, kind, metadata, ...rest };
 }
 
 /** Edits as people read them, given the object that they apply to. */

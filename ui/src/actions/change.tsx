@@ -9,7 +9,7 @@ import { Hunks } from '../panel/difference';
 import type { Edit } from '../write/patch';
 import { Conflict } from '../write/write';
 import { apply, preview, wordsOf, type Preview } from './apply';
-import { Buttons, Problem, Warnings } from './frame';
+import { Buttons, Problem, useFirstField, Warnings } from './frame';
 import { done, type Subject } from './state';
 
 /** Typing on within this time asks nothing, in milliseconds. */
@@ -26,6 +26,8 @@ interface Props {
   undone: string;
   /** Why it cannot be done. */
   blocked?: string;
+  /** The form has all its fields. */
+  complete?: boolean;
   /** Reads the object again. */
   again: () => void;
   close: () => void;
@@ -39,9 +41,10 @@ interface Checked {
   conflict: boolean;
 }
 
-export function Change({ subject, edits, press, words, undone, blocked = '', again, close, children }: Props) {
+export function Change({ subject, edits, press, words, undone, blocked = '', complete = true, again, close, children }: Props) {
   const [checked, setChecked] = useState<Checked | null>(null);
   const [writing, setWriting] = useState(false);
+  useFirstField(complete);
   const ask = edits?.length && !blocked ? edits : null;
   const key = ask ? subject.object.metadata.resourceVersion + JSON.stringify(ask) : '';
   useEffect(() => {

@@ -9,7 +9,7 @@ import { Hunks, wholeObject } from '../panel/difference';
 import { warningsOf, type Stored } from '../write/write';
 import { plain, wordsOf } from './apply';
 import { controllerWords, type FormProps } from './forms';
-import { Buttons, Problem, Warnings } from './frame';
+import { Buttons, Problem, useFirstField, Warnings } from './frame';
 import { recreate } from './recreate';
 import { done, type Subject } from './state';
 
@@ -48,6 +48,7 @@ export function Delete({ subject, again, close }: FormProps) {
   const [typed, setTyped] = useState('');
   const [checked, setChecked] = useState<{ policy: Policy; warnings: string[]; problem: string } | null>(null);
   const [writing, setWriting] = useState(false);
+  useFirstField(true);
   useEffect(() => {
     const stop = new AbortController();
     remove(subject, policy, true, stop.signal).then(
@@ -77,7 +78,7 @@ export function Delete({ subject, again, close }: FormProps) {
   return (
     <form class="body" onSubmit={submit}>
       <label class="field">Delete it{' '}
-        <select autofocus value={policy} onChange={(event) => setPolicy(event.currentTarget.value as Policy)}>
+        <select value={policy} onChange={(event) => setPolicy(event.currentTarget.value as Policy)}>
           {POLICIES.map(([value, words]) => <option key={value} value={value}>{words}</option>)}
         </select>
       </label>

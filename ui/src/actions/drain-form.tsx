@@ -10,7 +10,7 @@ import { preview, targetOf, undo, wordsOf, type Preview } from './apply';
 import { Shown } from './change';
 import { drain, planOf, podsOf, type Eviction, type NodePod, type Plan } from './drain';
 import { cordonEdits, type FormProps } from './forms';
-import { Buttons, Problem } from './frame';
+import { Buttons, Problem, useFirstField } from './frame';
 import { done, type Done, type Subject } from './state';
 
 export function Drain({ subject, again, close }: FormProps) {
@@ -32,6 +32,7 @@ export function Drain({ subject, again, close }: FormProps) {
     ask().catch((error: unknown) => stop.signal.aborted || setProblem(wordsOf(error)));
     return () => stop.abort();
   }, [subject]);
+  useFirstField(plan !== null);
   // A dialog that is closed drains no further.
   useEffect(() => () => stop.current?.abort(), []);
   const ready = plan !== null && (cordoned || cordon !== null) && (!plan.alone.length || checks.alone) && (!plan.withData.length || checks.withData);

@@ -26,10 +26,11 @@ export function Editor({ subject, close, parser }: FormProps & { parser: Parser 
   const [asking, setAsking] = useState('');
   const field = useRef<HTMLTextAreaElement>(null);
   const stop = useRef(new AbortController());
-  const apply1 = useRef<HTMLButtonElement>(null);
+  const applying = useRef<HTMLButtonElement>(null);
   useEffect(() => {
     field.current!.focus();
     field.current!.setSelectionRange(0, 0);
+    field.current!.scrollTop = 0;
     return () => stop.current.abort();
   }, []);
   const refuse = (error: unknown, lead = ''): void => {
@@ -38,7 +39,7 @@ export function Editor({ subject, close, parser }: FormProps & { parser: Parser 
     setProblem(lead + wordsOf(error));
     setConflict(error instanceof Conflict ? error : null);
   };
-  const check = async (from = base, now = text): Promise<void> => {
+  const check = async (from = base, now = field.current!.value): Promise<void> => {
     if (asking) return;
     setChecked(null);
     setProblem('');
@@ -47,7 +48,7 @@ export function Editor({ subject, close, parser }: FormProps & { parser: Parser 
     try {
       const edits = editsBetween(from, readText(parser, now, from));
       setChecked({ edits, preview: edits.length ? await preview(subject, edits, stop.current.signal) : { hunks: [], warnings: [] } });
-      requestAnimationFrame(() => apply1.current?.focus());
+      requestAnimationFrame(() => applying.current?.focus());
     } catch (error) {
       refuse(error);
     } finally {
@@ -120,7 +121,7 @@ export function Editor({ subject, close, parser }: FormProps & { parser: Parser 
       )}
       <Buttons close={close}>
         <button type="button" class="button plain check-text" title="Ask the API server (Ctrl Enter)" onClick={() => void check()}>Check</button>
-        <button type="submit" class="button" ref={apply1} disabled={!ready}>Apply</button>
+        <button type="submit" class="button" ref={applying} disabled={!ready}>Apply</button>
       </Buttons>
     </form>
   );

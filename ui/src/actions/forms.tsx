@@ -45,7 +45,7 @@ export function Scale({ subject, ...rest }: FormProps) {
       {...rest} subject={subject} press="Scale" edits={value === null ? null : value === old ? [] : [{ path: ['spec', 'replicas'], old, value }]}
       words={`Scaled ${name} from ${old} to ${value}.`} undone={`Undone: ${name} has ${old} again.`}
     >
-      <label class="field">Replicas <input type="number" min="0" max="999999" step="1" required autofocus value={text} onInput={(event) => setText(event.currentTarget.value)} /> <span class="muted">{old} now</span></label>
+      <label class="field">Replicas <input type="number" min="0" max="999999" step="1" required value={text} onInput={(event) => setText(event.currentTarget.value)} /> <span class="muted">{old} now</span></label>
       <Autoscaler subject={subject} />
       <Controlled subject={subject} />
     </Change>

@@ -4,7 +4,7 @@
 /** The dialog of an action, and the parts that its forms have in common. */
 
 import type { ComponentChildren } from 'preact';
-import { useRef } from 'preact/hooks';
+import { useEffect, useRef } from 'preact/hooks';
 import { useDialog } from '../shell/focus';
 
 export function Frame({ title, where, close, children }: { title: string; where: string; close: () => void; children: ComponentChildren }) {
@@ -23,6 +23,15 @@ export function Frame({ title, where, close, children }: { title: string; where:
       {children}
     </dialog>
   );
+}
+
+/** Moves the focus to the first field of the dialog, once it is there; without one, to its first button. */
+export function useFirstField(there: boolean): void {
+  useEffect(() => {
+    if (!there) return;
+    const fields = document.querySelectorAll<HTMLElement>('dialog.action .body :is(input, select, textarea), dialog.action footer button');
+    fields[0]?.focus();
+  }, [there]);
 }
 
 /** Why something was not done. `again` reads the object again. */

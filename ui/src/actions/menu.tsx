@@ -10,7 +10,8 @@ import { ended } from '../app/now';
 import { mode } from '../app/state';
 import { recorded } from '../time/playback';
 import { allowed, type Stored, type Verb } from '../write/write';
-import { actionsOf, placeOf, type Action } from './registry';
+import { isRecorded } from './recorded';
+import { actionsOf, placeOf, type Action, type Place } from './registry';
 import { asked } from './state';
 
 /** The rights are asked for after an object was shown for this long, and again after so long, in milliseconds. */
@@ -21,14 +22,14 @@ const interval = 30_000;
 export const writable = (): boolean => mode.value === null && !ended.value && !lost.value;
 
 /** Which of some actions the reader may take; none before it is known. */
-export function useAllowed(path: string, actions: Action[]): Action[] {
+export function useAllowed(place: Place | null, actions: Action[]): Action[] {
   const [may, setMay] = useState<{ of: string; names: string[] }>({ of: '', names: [] });
-  const of = `${session.value.number} ${path} ${actions.map(({ name }) => name).join()}`;
+  const of = `${session.value.number} ${JSON.stringify(place)} ${actions.map(({ name }) => name).join()}`;
   useEffect(() => {
-    if (!actions.length) return;
+    if (!place || !actions.length) return;
     let stopped = false;
     const ask = async (): Promise<void> => {
-      const answers = await Promise.all(actions.map(async ({ name, needs }) => ({ name, may: (await Promise.all(needs.map(isAllowed))).every(Boolean) })));
+      const answers = await Promise.all(actions.map(async ({ name, needs }) => ({ name, may: (await Promise.all([name !== 'rollback' || isRecorded(place), ...needs.map(isAllowed)])).every(Boolean) })));
       if (!stopped) setMay({ of, names: answers.filter(({ may }) => may).map(({ name }) => name) });
     };
     const first = setTimeout(() => void ask(), pause);
@@ -51,7 +52,7 @@ type Shown = Pick<Stored, 'kind'> & { metadata: object };
 export function Actions({ path, object }: { path: string; object: Shown }) {
   const place = placeOf(path);
   const able = writable() && place !== null && !('deletionTimestamp' in object.metadata);
-  const actions = useAllowed(path, able ? actionsOf(object, place, recorded.value) : []);
+  const actions = useAllowed(place, able ? actionsOf(object, place, recorded.value) : []);
   const button = useRef<HTMLButtonElement>(null);
   const menu = useRef<HTMLDivElement>(null);
   const [open, setOpen] = useState(false);
@@ -108,7 +109,7 @@ export function Actions({ path, object }: { path: string; object: Shown }) {
 export function RollBack({ path, version }: { path: string; version: string }) {
   const place = placeOf(path);
   const able = writable() && place !== null;
-  const actions = useAllowed(path, able ? actionsOf({ spec: {} }, place, true).filter(({ name }) => name === 'rollback') : []);
+  const actions = useAllowed(place, able ? actionsOf({ spec: {} }, place, true).filter(({ name }) => name === 'rollback') : []);
   if (!actions.length) return null;
   return <button class="button plain" onClick={() => (asked.value = { name: 'rollback', path, kind: '', version })}>Roll back to this version</button>;
 }

@@ -41,14 +41,14 @@ export function Rollback({ subject, version = '', ...rest }: FormProps) {
   const when = state ? full(Date.parse(state.time)) : '';
   return (
     <Change
-      {...rest} subject={subject} press="Roll back" edits={edits}
+      {...rest} subject={subject} press="Roll back" edits={edits} complete={states !== null}
       blocked={problem || (states?.length === 0 ? 'No other version of it is recorded.' : '')}
       words={`Rolled ${name} back to the version of ${when}.`} undone={`Undone: ${name} is as it was before.`}
     >
       {!states && !problem && <p class="muted">Loading versions.</p>}
       {states && states.length > 0 && (
         <label class="field">Version{' '}
-          <select autofocus value={state?.rv} onChange={(event) => choose(event.currentTarget.value)}>
+          <select value={state?.rv} onChange={(event) => choose(event.currentTarget.value)}>
             {states.map(({ rv, time }) => <option key={rv} value={rv}>{full(Date.parse(time))} · RV {rv}</option>)}
           </select>
         </label>
