@@ -8,15 +8,10 @@ import { hunks, type Hunk } from '../panel/diff';
 import { history, type Operation } from '../time/history';
 import { editsBetween, pointer, reversed, type Edit } from '../write/patch';
 import { send, type Stored, type Target } from '../write/write';
+import { plain } from './object';
 import { manager, type Done, type Subject } from './state';
 
 export const targetOf = ({ path, object }: Subject): Target => ({ path, uid: object.metadata.uid, manager });
-
-/** An object without what the API server and controllers write into it. */
-export function plain(object: Stored): Omit<Stored, 'metadata'> & { metadata: Record<string, unknown> } {
-  const { apiVersion, kind, status: _, metadata: { managedFields: _fields, resourceVersion: _rv, generation: _n, ...metadata }, ...rest } = object;
-  return { apiVersion, kind, metadata, ...rest };
-}
 
 /** Edits as people read them, given the object that they apply to. */
 export const hunksOf = (edits: Edit[], before: unknown): Hunk[] =>

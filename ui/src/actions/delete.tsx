@@ -6,10 +6,12 @@
 import { useEffect, useState } from 'preact/hooks';
 import { apiError, apiURL, request } from '../app/api';
 import { Hunks, wholeObject } from '../panel/difference';
-import { warningsOf, type Stored } from '../write/write';
-import { plain, wordsOf } from './apply';
+import { warningsOf } from '../write/warnings';
+import type { Stored } from '../write/write';
+import { wordsOf } from './apply';
 import { controllerWords, type FormProps } from './forms';
 import { Buttons, Problem, useFirstField, Warnings } from './frame';
+import { plain } from './object';
 import { recreate } from './recreate';
 import { done, type Subject } from './state';
 
@@ -25,6 +27,7 @@ const LOSSES: Record<string, string> = {
   Namespace: 'Everything in the namespace is deleted, and undo does not bring it back.',
   CustomResourceDefinition: 'All objects of this kind are deleted, and undo does not bring them back.',
   PersistentVolumeClaim: 'The data may be deleted, and undo does not bring it back.',
+  Node: 'The Pods of the Node are deleted with it, and undo does not bring them back.',
   PersistentVolume: 'The data may be out of reach, and undo does not bring it back.',
 };
 

@@ -5,7 +5,7 @@
 
 import { same, valueAt, withValue, type Path } from '../write/patch';
 import type { Conflict } from '../write/write';
-import { plain } from './apply';
+import type { plain } from './object';
 
 /** The parser of YAML, which is loaded with the first editor. */
 export type Parser = typeof import('./parser');

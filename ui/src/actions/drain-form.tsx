@@ -8,9 +8,10 @@ import { count } from '../data/quantity';
 import { send } from '../write/write';
 import { preview, targetOf, undo, wordsOf, type Preview } from './apply';
 import { Shown } from './change';
-import { drain, planOf, podsOf, type Eviction, type NodePod, type Plan } from './drain';
+import { drain, podsOf } from './drain';
 import { cordonEdits, type FormProps } from './forms';
 import { Buttons, Problem, useFirstField } from './frame';
+import { isEvicted, outcome, planOf, type Eviction, type NodePod, type Plan } from './plan';
 import { done, type Done, type Subject } from './state';
 
 export function Drain({ subject, again, close }: FormProps) {
@@ -98,16 +99,6 @@ const names = (pods: NodePod[]): string => pods.slice(0, maxNames).map(({ metada
 
 const Pods = ({ pods }: { pods: NodePod[] }) =>
   pods.length > 0 ? <details><summary>The Pods that are evicted</summary><ul class="mono evictions" tabIndex={0}>{pods.map(({ metadata: { uid, namespace, name } }) => <li key={uid}>{namespace}/{name}</li>)}</ul></details> : null;
-
-const isEvicted = ({ state }: Eviction): boolean => state === 'evicted' || state === 'gone';
-
-/** What was done, in words. */
-export function outcome(node: string, all: Eviction[], stopped: boolean): string {
-  const evicted = all.filter(isEvicted).length;
-  const failed = all.filter(({ state }) => state === 'failed').length;
-  const words = stopped ? `Stopped: ${evicted} of ${count(all.length, 'Pod')} evicted.` : failed ? `${evicted} of ${count(all.length, 'Pod')} evicted; ${failed} cannot be.` : `Drained ${node}: ${count(all.length, 'Pod')} evicted.`;
-  return `${words} ${stopped || failed ? node : 'It'} remains cordoned.`;
-}
 
 const WORDS: Record<Eviction['state'], string> = { waiting: 'waits', asked: 'is asked for', refused: 'refused for now', evicted: 'evicted, ends', gone: 'gone', failed: 'not evicted' };
 /** What needs attention comes first. */

@@ -7,11 +7,12 @@ import { useEffect, useRef, useState } from 'preact/hooks';
 import { getJSON } from '../app/api';
 import { editsBetween, pathText, type Edit } from '../write/patch';
 import { Conflict, type Stored } from '../write/write';
-import { apply, plain, preview, wordsOf, type Preview } from './apply';
+import { apply, preview, wordsOf, type Preview } from './apply';
 import { Shown } from './change';
 import { knowing, readText, taking, textOf, type Parser } from './document';
 import { Controlled, type FormProps } from './forms';
 import { Buttons, Problem } from './frame';
+import { plain } from './object';
 import { done } from './state';
 
 export function Editor({ subject, close, parser }: FormProps & { parser: Parser }) {

@@ -37,7 +37,8 @@ export function useFirstField(there: boolean): void {
 /** Why something was not done. `again` reads the object again. */
 export const Problem = ({ words, again, label = 'Look again' }: { words: string; again?: () => void; label?: string }) => (
   <div role="alert">
-    {words && <p class="failure">{words} {again && <button type="button" class="link" onClick={again}>{label}</button>}</p>}
+    {words && <p class="failure">{words}</p>}
+    {words && again && <button type="button" class="button plain" onClick={again}>{label}</button>}
   </div>
 );
 

@@ -6,6 +6,7 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { ComponentType } from 'preact';
 import { getJSON } from '../app/api';
+import { written } from '../app/state';
 import type { Stored } from '../write/write';
 import { wordsOf } from './apply';
 import { Delete } from './delete';
@@ -83,7 +84,9 @@ function Said() {
   const what = done.value;
   useEffect(() => {
     // From here, Tab leads to Undo.
-    if (what) element.current!.focus();
+    if (!what) return;
+    written.value++;
+    element.current!.focus();
     return () => stop.current?.abort();
   }, [what]);
   const run = async ({ label, run }: NonNullable<Done['undo']>): Promise<void> => {
@@ -101,7 +104,7 @@ function Said() {
   };
   const dismiss = (): void => {
     done.value = null;
-    document.querySelector<HTMLElement>('.panel .actions, .board, .table')?.focus();
+    (document.querySelector<HTMLElement>('.panel .actions') ?? document.querySelector<HTMLElement>('.board, .table'))?.focus();
   };
   return (
     <div class="said" role="status">

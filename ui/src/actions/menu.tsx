@@ -9,7 +9,7 @@ import { session } from '../app/login';
 import { ended } from '../app/now';
 import { mode } from '../app/state';
 import { recorded } from '../time/playback';
-import { allowed, type Stored, type Verb } from '../write/write';
+import { allowed, type Verb } from '../write/write';
 import { isRecorded } from './recorded';
 import { actionsOf, placeOf, type Action, type Place } from './registry';
 import { asked } from './state';
@@ -46,12 +46,9 @@ export function useAllowed(place: Place | null, actions: Action[]): Action[] {
 /** Without an answer, an action is not offered. */
 const isAllowed = (verb: Verb): Promise<boolean> => allowed(verb).then((answer) => answer.allowed, () => false);
 
-/** An object as the panel has it. */
-type Shown = Pick<Stored, 'kind'> & { metadata: object };
-
-export function Actions({ path, object }: { path: string; object: Shown }) {
+export function Actions({ path, object }: { path: string; object: { kind?: string } }) {
   const place = placeOf(path);
-  const able = writable() && place !== null && !('deletionTimestamp' in object.metadata);
+  const able = writable() && place !== null;
   const actions = useAllowed(place, able ? actionsOf(object, place, recorded.value) : []);
   const button = useRef<HTMLButtonElement>(null);
   const menu = useRef<HTMLDivElement>(null);

@@ -8,41 +8,9 @@ import { learn, resources } from '../kinds/known';
 import { collection } from '../kinds/resources';
 import { history } from '../time/history';
 import type { Stored } from '../write/write';
+import { fresh, type Owner } from './object';
 import { placeOf } from './registry';
 import { manager, type Done } from './state';
-
-interface Owner {
-  apiVersion: string;
-  kind: string;
-  name: string;
-  uid: string;
-}
-
-/** An object without what only the API server may say, and without the owners that no longer exist. */
-export function fresh(object: Stored, gone: readonly Owner[]): Record<string, unknown> {
-  const { status: _, metadata, ...rest } = structuredClone(object);
-  for (const field of ['uid', 'resourceVersion', 'generation', 'creationTimestamp', 'deletionTimestamp', 'deletionGracePeriodSeconds', 'managedFields', 'selfLink']) delete metadata[field];
-  const owners = ((metadata.ownerReferences ?? []) as Owner[]).filter(({ uid }) => !gone.some((owner) => owner.uid === uid));
-  if (owners.length) metadata.ownerReferences = owners;
-  else delete metadata.ownerReferences;
-  const result = { ...rest, metadata } as Record<string, unknown>;
-  if (object.kind === 'Job') withoutSelector(result as unknown as Job);
-  return result;
-}
-
-interface Job {
-  metadata: { labels?: Record<string, string> };
-  spec: { selector?: unknown; manualSelector?: boolean; template: { metadata?: { labels?: Record<string, string> } } };
-}
-
-/** A Job's selector has the uid of the Job, unless somebody chose it. */
-function withoutSelector({ metadata, spec }: Job): void {
-  if (spec.manualSelector) return;
-  delete spec.selector;
-  for (const labels of [metadata.labels, spec.template.metadata?.labels]) {
-    for (const key of ['controller-uid', 'batch.kubernetes.io/controller-uid']) delete labels?.[key];
-  }
-}
 
 /** The owners of an object that no longer exist. One that may not be read is taken to exist. */
 async function goneOwners(object: Stored, signal: AbortSignal): Promise<Owner[]> {

@@ -4,6 +4,7 @@
 /** Which actions an object has, and the rights that each needs. */
 
 import type { Verb } from '../write/write';
+import { contentOf } from './object';
 
 export type Name = 'scale' | 'restart' | 'rollback' | 'cordon' | 'uncordon' | 'drain' | 'edit' | 'delete';
 
@@ -44,7 +45,13 @@ export function actionsOf(object: object, place: Place, recorded: boolean): Acti
   const { group, resource, namespace, name } = place;
   const may = (verb: string): Verb => ({ verb, group, resource, namespace, name });
   const actions: Action[] = [];
+  const terminating = 'metadata' in object && 'deletionTimestamp' in (object.metadata as object);
   const add = (name: Name, label: string, ...needs: Verb[]): void => void actions.push({ name, label, needs });
+  // Then only its finalizers matter.
+  if (terminating) {
+    add('edit', 'Edit YAML…', may('patch'));
+    return actions;
+  }
   if (typeof spec?.replicas === 'number') add('scale', 'Scale…', may('patch'));
   if (isWorkload(place) && spec?.template) add('restart', 'Restart…', may('patch'));
   // A Pod's spec is fixed, and an Event is a note.
@@ -57,10 +64,4 @@ export function actionsOf(object: object, place: Place, recorded: boolean): Acti
   add('edit', 'Edit YAML…', may('patch'));
   add('delete', 'Delete…', may('delete'));
   return actions;
-}
-
-/** What its users decide about an object: the spec, or what an object without one has instead, such as the data of a ConfigMap. */
-export function contentOf(object: object): Record<string, unknown> {
-  if ('spec' in object) return { spec: object.spec };
-  return Object.fromEntries(Object.entries(object).filter(([key]) => !['apiVersion', 'kind', 'metadata', 'status'].includes(key)));
 }

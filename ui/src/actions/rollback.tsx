@@ -10,7 +10,7 @@ import { editsBetween, type Edit } from '../write/patch';
 import { wordsOf } from './apply';
 import { Change } from './change';
 import { Controlled, type FormProps } from './forms';
-import { contentOf } from './registry';
+import { contentOf } from './object';
 import { earlierStates, type Earlier } from './versions';
 
 export function Rollback({ subject, version = '', ...rest }: FormProps) {

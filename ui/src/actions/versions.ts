@@ -5,7 +5,7 @@
 
 import type { Change } from '../time/history';
 import { same } from '../write/patch';
-import { contentOf } from './registry';
+import { contentOf } from './object';
 
 /** A state of an object that lasted for one version or several. */
 export interface Earlier {

@@ -21,6 +21,9 @@ export const scope = signal<Scope>({ namespaces: null, omitted: 0, incomplete: f
 /** When the last change was received, in milliseconds since 1970. */
 export const received = signal(0);
 
+/** Incremented when the page has written: what is not on the board is asked for again. */
+export const written = signal(0);
+
 export type Selection =
   | { kind: 'pod'; namespace: string; name: string }
   | { kind: 'node'; name: string }

@@ -5,7 +5,7 @@
 
 import { useEffect, useRef } from 'preact/hooks';
 import { absent, lost } from '../app/contact';
-import { refresh, changes, cluster, mode, pathOf, selection, tab, type Selection } from '../app/state';
+import { refresh, changes, cluster, mode, pathOf, selection, tab, written, type Selection } from '../app/state';
 import { stateName } from '../board/palette';
 import { clock } from '../data/clock';
 import type { Pod } from '../data/state';
@@ -43,7 +43,7 @@ function Selected({ sel }: { sel: NonNullable<Selection> }) {
   const today = clock.now();
   const moment = mode.value?.at ?? '';
   // Loaded again when contact is back.
-  const version = lost.value ? -lost.value : isPod ? (row < 0 ? -1 : cluster.changed[row]) : sel.kind === 'node' ? cluster.nodes.get(sel.name)?.row : moment ? 0 : Math.floor(today / pollInterval);
+  const version = lost.value ? -lost.value : isPod ? (row < 0 ? -1 : cluster.changed[row]) : sel.kind === 'node' ? cluster.nodes.get(sel.name)?.row : moment ? 0 : `${Math.floor(today / pollInterval)} ${written.value}`;
   const { value: found, error: refused, missing, outdated } = useObject<Pod & NodeObject & AnyObject>(path, moment, version);
   // Live, the board may have it while its answer is on the way.
   const last = useLast<Pod & NodeObject & AnyObject>(path, moment, missing && (row < 0 || moment !== ''));

@@ -6,6 +6,7 @@
 import { ApiError, apiError, apiURL, getJSON, request } from '../app/api';
 import { session } from '../app/login';
 import { patchOf, pathText, pointer, same, valueAt, type Edit, type Operation, type Path } from './patch';
+import { warningsOf } from './warnings';
 
 /** An object of the API, of any kind. */
 export interface Stored {
@@ -45,10 +46,6 @@ export interface Written {
   /** Its warnings, such as of a deprecated field. */
   warnings: string[];
 }
-
-/** Reads the Warning headers of an answer (RFC 9111, 5.5), in which the API server says what it thinks of a request. */
-export const warningsOf = (header: string | null): string[] =>
-  [...(header ?? '').matchAll(/\b299 \S+ "((?:[^"\\]|\\.)*)"/g)].map(([, text]) => text.replace(/\\(.)/g, '$1'));
 
 /** Changes values of an object, or only asks the API server whether it would (`dryRun`). Throws a Conflict or an ApiError. */
 export const write = async (target: Target, edits: Edit[], dryRun = false, signal?: AbortSignal): Promise<Stored> => (await send(target, edits, { dryRun, signal })).object;
