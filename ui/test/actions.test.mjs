@@ -179,6 +179,7 @@ describe('a Deployment', () => {
     await show(page, path(), { tab: 'versions' });
     const created = page.locator('.changes-list li.added');
     await created.getByRole('button', { name: /^What changed at/ }).click();
+    await button(created, 'Roll back to this version').scrollIntoViewIfNeeded();
     await shot(page, 'action-version');
     await button(created, 'Roll back to this version').click();
     await shows(page, 'Roll back', '-nginx:1.28', '+nginx:1.27', 'restartedAt');
@@ -209,6 +210,9 @@ describe('a Deployment', () => {
     await refused(text.replace('replicas: 1', 'replicas: -1'), /spec\.replicas: Invalid value: -1: must be greater than or equal to 0/);
     await checked(page, 'action-refused');
     await refused(text.replace('replicas: 1', 'replicsa: 1'), /unknown field "spec\.replicsa"/);
+    await field.fill(text.replace('image: nginx:1.27', 'image: nginx:1.27\n          env: [{name: A, value: "1"}, {name: A, value: "2"}]'));
+    await button(dialog(page), 'Check').click();
+    await until('the warning', async () => /Warning: spec\.template\.spec\.containers\[0\]\.env\[1\]: hides previous definition of "A"/.test(await dialog(page).locator('.warnings').innerText()));
     await field.fill(text.replace('labels:', 'labels:\n    tier: gold # the best'));
     await page.keyboard.press('Control+Enter');
     await shows(page, 'Apply', 'metadata.labels.tier', '+gold');
@@ -302,6 +306,12 @@ describe('a Node', () => {
       return items.length === 4 && items.every(({ status }) => status.phase === 'Running');
     });
     await until('the budget', async () => (await api(`/apis/policy/v1/namespaces/${ns}/poddisruptionbudgets/guard`)).status?.currentHealthy === 2);
+  });
+
+  // Other tests expect neither the Node nor Pods that fit nowhere.
+  after(async () => {
+    await kubectl('-n', ns, 'delete', 'deployment/guarded', 'daemonset/agent', 'pdb/guard');
+    await kubectl('delete', 'node', node);
   });
 
   test('is cordoned, and uncordoned', async () => {

@@ -22,7 +22,7 @@ import { startAll } from './cluster.mjs';
  * that is not listed is in the first.
  */
 const OWN_CLUSTERS = [
-  ['firefox', 'focus', 'informer', 'kinds', 'outage', 'past', 'proxied', 'views', 'workloads'],
+  ['actions', 'firefox', 'focus', 'informer', 'kinds', 'outage', 'past', 'proxied', 'views', 'workloads'],
   ['address', 'axe', 'denied', 'login', 'restricted', 'shared', 'story'],
 ];
 
