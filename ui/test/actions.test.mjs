@@ -90,12 +90,12 @@ describe('a Deployment', () => {
   test('is scaled with the keyboard alone, and back', async () => {
     await deploy('web', 2);
     await show(page, path());
-    await button(page, 'Actions').focus();
-    await page.keyboard.press('Enter');
+    await page.keyboard.press('a');
     const focused = (name) => until(`the focus on ${name}`, () => page.evaluate((name) => document.activeElement?.textContent === name, name));
     await focused('Scale…');
     await page.keyboard.press('ArrowUp');
     await focused('Delete…');
+    await checked(page, 'action-menu');
     await page.keyboard.press('Escape');
     await focused('Actions ');
     await page.keyboard.press('ArrowDown');
@@ -149,6 +149,16 @@ describe('a Deployment', () => {
     assert.equal((await spec()).replicas, 1);
   });
 
+  test('says that an autoscaler sets its replicas', async () => {
+    await kubectl('-n', ns, 'create', 'deployment', 'auto', '--image=nginx:1.27');
+    await kubectl('-n', ns, 'autoscale', 'deployment/auto', '--min=1', '--max=9', '--cpu=50%');
+    await show(page, `${deployments()}/auto`);
+    await ask(page, 'Scale…');
+    await until('the autoscaler', async () => (await dialog(page).innerText()).includes('HorizontalPodAutoscaler auto sets the replicas itself, from 1 to 9.'));
+    await button(dialog(page), 'Cancel').click();
+    await until('no dialog', async () => (await dialog(page).count()) === 0);
+  });
+
   test('is restarted by an annotation of the template', async () => {
     const before = await spec();
     const sets = async () => (await api(`/apis/apps/v1/namespaces/${ns}/replicasets?labelSelector=app%3Dweb`)).items.length;
@@ -156,6 +166,7 @@ describe('a Deployment', () => {
     await show(page, path());
     await ask(page, 'Restart…');
     await shows(page, 'Restart', 'spec.template.metadata.annotations', 'kubectl.kubernetes.io/restartedAt');
+    await checked(page, 'action-restart');
     await press(page, 'Restart', /^Restarting web\./);
     const { template, ...rest } = await spec();
     const { metadata: { annotations, ...metadata }, ...more } = template;
@@ -254,6 +265,23 @@ describe('a Deployment', () => {
   });
 });
 
+test('another object of the same name is not changed', async () => {
+  const path = `/api/v1/namespaces/${ns}/configmaps/twice`;
+  const create = () => kubectl('-n', ns, 'create', 'configmap', 'twice', '--from-literal=n=one');
+  await create();
+  await show(page, path);
+  await ask(page, 'Edit YAML…');
+  const field = dialog(page).getByRole('textbox', { name: 'YAML', exact: true });
+  await field.fill((await until('the text', () => field.inputValue())).replace('n: one', 'n: two'));
+  await button(dialog(page), 'Check').click();
+  await shows(page, 'Apply', 'data.n', '-one', '+two');
+  await kubectl('-n', ns, 'delete', 'configmap/twice');
+  await create();
+  await button(dialog(page), 'Apply').click();
+  await until('the refusal', async () => (await alert(page).innerText()).startsWith('Nothing was written. The object was deleted, and another one has its name.'));
+  assert.deepEqual((await api(path)).data, { n: 'one' });
+});
+
 test('a deleted object is created again', async () => {
   const path = `/api/v1/namespaces/${ns}/services/front`;
   await kubectl('-n', ns, 'create', 'service', 'clusterip', 'front', '--tcp=80');
@@ -318,6 +346,7 @@ describe('a Node', () => {
     await show(page, path);
     await ask(page, 'Cordon…');
     await shows(page, 'Cordon', 'spec.unschedulable', '+true');
+    await checked(page, 'action-cordon');
     await press(page, 'Cordon', /^Cordoned drained-/);
     assert.ok(await cordoned());
     await button(page, 'Undo').click();

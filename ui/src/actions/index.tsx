@@ -37,12 +37,15 @@ const close = (): void => void (asked.value = null);
 function Dialog({ name, path, kind, version }: Asked) {
   const [subject, setSubject] = useState<Subject | null>(null);
   const [problem, setProblem] = useState('');
+  /** How often it was read, and what is shown of that: each time, the form begins again. */
   const [times, setTimes] = useState(0);
+  const [turn, setTurn] = useState(0);
   useEffect(() => {
     const stop = new AbortController();
     getJSON<Stored>(path, '', stop.signal).then(
       (object) => {
         setSubject({ path, object });
+        setTurn(times);
         setProblem('');
       },
       (error: unknown) => stop.signal.aborted || setProblem(wordsOf(error)),
@@ -60,7 +63,7 @@ function Dialog({ name, path, kind, version }: Asked) {
           <Problem words={problem} again={again} />
           <Buttons close={close}>{null}</Buttons>
         </div>
-      ) : <Form key={subject.object.metadata.resourceVersion} subject={subject} version={version} again={again} close={close} />}
+      ) : <Form key={turn} subject={subject} version={version} again={again} close={close} />}
     </Frame>
   );
 }

@@ -11,7 +11,7 @@ import { Shape } from './shape';
 import { WORDS } from './words';
 
 const KEYS: [string, string][] = [
-  ['/', 'filter; Enter or Esc leaves it'], ['← ↑ → ↓', 'move between Pods'], ['Enter', 'show details'], ['Esc', 'close the panel, return to now, clear the filter'],
+  ['/', 'filter; Enter or Esc leaves it'], ['← ↑ → ↓', 'move between Pods'], ['Enter', 'show details'], ['A', 'actions on the selected object'], ['Esc', 'close the panel, return to now, clear the filter'],
   ['0', 'sort again and fit to the window'], ['+ −', 'zoom; drag, wheel and two fingers also work'], ['T', 'board or table'], [': or Ctrl K', 'open any kind or object'], ['W', 'Pods in Nodes or in workloads'], ['N', 'go to what needs attention, or hide it'], ['?', 'this help'],
 ];
 const TIME: [string, string][] = [

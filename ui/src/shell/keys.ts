@@ -84,6 +84,9 @@ function press(event: KeyboardEvent, target: HTMLElement, board: BoardView): boo
     case 'n':
       toNeeds(target);
       return true;
+    case 'a':
+      document.querySelector<HTMLElement>('.panel .actions')?.click();
+      return true;
     case 'Enter':
       if (onBoard && marks.focus >= 0 && !absent.value) selectRow(marks.focus);
       return onBoard;
