@@ -444,6 +444,9 @@ test('on a phone, a finger reaches everything', async () => {
   assert.deepEqual((await phone.evaluate(overflowing)).out, []);
   assert.deepEqual((await phone.evaluate(smallTargets)).small, []);
   await shot(phone, 'action-phone-menu');
+  await button(phone, 'Actions').click();
+  await until('no menu', async () => (await phone.getByRole('menuitem').count()) === 0);
+  await button(phone, 'Actions').click();
   await phone.getByRole('menuitem', { name: 'Scale…', exact: true }).click();
   await phone.getByLabel('Replicas').fill('7');
   await shows(phone, 'Scale', '+7');

@@ -51,6 +51,19 @@ const functions = {
     }
     assert.ok(places.size >= 3 && !places.has(undefined), `walked to ${[...places]}`);
   },
+  A: async (page) => {
+    await page.keyboard.press('ArrowRight');
+    await page.keyboard.press('Enter');
+    await page.getByRole('button', { name: 'Actions', exact: true }).waitFor();
+    await page.keyboard.press('a');
+    await until('the focus in the menu', async () => (await focused(page)) === 'Edit YAML…');
+    await page.keyboard.press('ArrowDown');
+    await until('the next action', async () => (await focused(page)) === 'Delete…');
+    await page.keyboard.press('Escape');
+    await until('the focus on its button', async () => (await focused(page)) === 'Actions');
+    await page.keyboard.press('Escape');
+    await until('no panel', async () => (await page.locator('.panel').count()) === 0);
+  },
   Enter: async (page) => {
     await page.keyboard.press('ArrowRight');
     const name = await reached(page);

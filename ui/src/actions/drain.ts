@@ -36,11 +36,11 @@ async function evict(one: Eviction): Promise<void> {
     return;
   }
   if (response.ok) Object.assign(one, { state: 'evicted', reason: '' });
-  // It is gone, and 409: another Pod has its name.
-  else if (response.status === 404 || response.status === 409) Object.assign(one, { state: 'gone', reason: '' });
+  else if (response.status === 404) Object.assign(one, { state: 'gone', reason: '' });
   else {
     const reason = reasonOf(await response.text());
-    if ([429, 503, 504].includes(response.status)) again(reason);
+    // 409: it was just changed, or another Pod has its name, which `look` notices.
+    if ([409, 429, 503, 504].includes(response.status)) again(reason);
     else Object.assign(one, { state: 'failed', reason });
   }
 }

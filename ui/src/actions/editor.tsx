@@ -21,6 +21,8 @@ export function Editor({ subject, close, parser }: FormProps & { parser: Parser 
   const [base, setBase] = useState(() => plain(object));
   const [text, setText] = useState(() => textOf(parser, base));
   const first = useRef(text);
+  /** What the field has now: an answer about another text says nothing. */
+  const latest = useRef(text);
   const [checked, setChecked] = useState<{ edits: Edit[]; preview: Preview } | null>(null);
   const [problem, setProblem] = useState('');
   const [conflict, setConflict] = useState<Conflict | null>(null);
@@ -40,7 +42,7 @@ export function Editor({ subject, close, parser }: FormProps & { parser: Parser 
     setProblem(lead + wordsOf(error));
     setConflict(error instanceof Conflict ? error : null);
   };
-  const check = async (from = base, now = field.current!.value): Promise<void> => {
+  const check = async (from = base, now = latest.current): Promise<void> => {
     if (asking) return;
     setChecked(null);
     setProblem('');
@@ -48,15 +50,18 @@ export function Editor({ subject, close, parser }: FormProps & { parser: Parser 
     setAsking('Asking the API server.');
     try {
       const edits = editsBetween(from, readText(parser, now, from));
-      setChecked({ edits, preview: edits.length ? await preview(subject, edits, stop.current.signal) : { hunks: [], warnings: [] } });
+      const shown = edits.length ? await preview(subject, edits, stop.current.signal) : { hunks: [], warnings: [] };
+      if (now !== latest.current) return;
+      setChecked({ edits, preview: shown });
       requestAnimationFrame(() => applying.current?.focus());
     } catch (error) {
-      refuse(error);
+      if (now === latest.current) refuse(error);
     } finally {
       setAsking('');
     }
   };
   const type = (value: string): void => {
+    latest.current = value;
     setText(value);
     setChecked(null);
     setProblem('');
@@ -79,6 +84,7 @@ export function Editor({ subject, close, parser }: FormProps & { parser: Parser 
     const next = knowing(base, conflict!.edits);
     const words = take ? taking(parser, text, conflict!.edits) : text;
     setBase(next);
+    latest.current = words;
     setText(words);
     void check(next, words);
   };

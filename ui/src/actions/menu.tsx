@@ -55,12 +55,16 @@ export function Actions({ path, object }: { path: string; object: { kind?: strin
   const [open, setOpen] = useState(false);
   if (!actions.length) return null;
   const items = (): HTMLElement[] => [...menu.current!.querySelectorAll<HTMLElement>('[role="menuitem"]')];
-  const show = (last = false): void => {
+  // Before it is painted.
+  const put = (): void => {
     const { right, bottom } = button.current!.getBoundingClientRect();
     menu.current!.style.right = `${Math.max(8, innerWidth - right)}px`;
     menu.current!.style.top = `${Math.max(8, Math.min(bottom + 4, innerHeight - 8 - 48 * actions.length))}px`;
-    menu.current!.showPopover();
-    items().at(last ? -1 : 0)!.focus();
+  };
+  const toggled = (event: { newState: string }): void => {
+    const opens = event.newState === 'open';
+    setOpen(opens);
+    if (opens && !menu.current!.contains(document.activeElement)) items()[0]!.focus();
   };
   const choose = (name: Action['name']): void => {
     menu.current!.hidePopover();
@@ -85,17 +89,19 @@ export function Actions({ path, object }: { path: string; object: { kind?: strin
   return (
     <>
       <button
-        ref={button} class="actions" aria-haspopup="menu" aria-expanded={open} aria-controls="actions" onClick={() => (open ? menu.current!.hidePopover() : show())}
+        ref={button} class="actions" aria-haspopup="menu" aria-expanded={open} aria-controls="actions" popovertarget="actions"
         onKeyDown={(event) => {
           if (event.key !== 'ArrowDown' && event.key !== 'ArrowUp') return;
           event.preventDefault();
           event.stopPropagation();
-          show(event.key === 'ArrowUp');
+          menu.current!.showPopover();
+          items().at(event.key === 'ArrowUp' ? -1 : 0)!.focus();
         }}
       >
-        Actions <svg width="10" height="10" viewBox="0 0 16 16" aria-hidden="true"><path d="M2.5 5.5h11L8 12z" /></svg>
+        <span>Actions</span> <svg class="caret" width="10" height="10" viewBox="0 0 16 16" aria-hidden="true"><path d="M2.5 5.5h11L8 12z" /></svg>
+        <svg class="dots" width="16" height="16" viewBox="0 0 16 16" aria-hidden="true"><path d="M6.500 1.500h3v3h-3zM6.500 6.500h3v3h-3zM6.500 11.500h3v3h-3z" /></svg>
       </button>
-      <div class="menu" id="actions" ref={menu} role="menu" aria-label="Actions" popover="auto" onToggle={(event) => setOpen(event.newState === 'open')} onKeyDown={keys}>
+      <div class="menu" id="actions" ref={menu} role="menu" aria-label="Actions" popover="auto" onBeforeToggle={put} onToggle={toggled} onKeyDown={keys}>
         {actions.map(({ name, label }) => <button key={name} role="menuitem" tabIndex={-1} class={name} onClick={() => choose(name)}>{label}</button>)}
       </div>
     </>
