@@ -121,7 +121,7 @@ export class Applier {
     };
     set({ state: 'undoing', problem: '' });
     try {
-      const stored = await patient(() => write(one.target, one.edits.map(({ path, old, value }) => ({ path, old: value, value: old }))));
+      const stored = await patient(() => write(one.target, one.edits.map((edit) => ({ ...edit, old: edit.value, value: edit.old }))));
       this.#take(one.tab, one.key, stored);
       set({ state: 'undone' });
     } catch (error) {
@@ -134,13 +134,11 @@ export class Applier {
     const path = `${collection(tab.selected!.resource, entry.namespace)}/${encodeURIComponent(entry.name)}`;
     const steps = changes.map(({ column }) => tab.columnAt(column)!.steps);
     const object = steps.some(searches) ? await getJSON<Stored>(path) : null;
-    const tests: { path: Path; value: string }[] = [];
     group.edits = changes.map(({ old, value }, i) => {
       const at = locate(object, steps[i]) ?? missing(steps[i]);
-      tests.push(...at.found);
-      return { path: at.path, old, value };
+      return { path: at.path, old, value, ...(at.found.length > 0 && { beside: at.found }) };
     });
-    group.target = { path, uid: entry.uid, manager, tests };
+    group.target = { path, uid: entry.uid, manager };
     await write(group.target, group.edits, true);
   }
 

@@ -5,7 +5,7 @@
 
 import { ApiError, apiError, apiURL, getJSON, request } from '../app/api';
 import { session } from '../app/login';
-import { patchOf, pathText, pointer, same, valueAt, type Edit, type Operation, type Path } from './patch';
+import { patchOf, pathText, same, valueAt, type Edit } from './patch';
 import { warningsOf } from './warnings';
 
 /** An object of the API, of any kind. */
@@ -24,8 +24,6 @@ export interface Target {
   uid?: string;
   /** The field manager, by which managedFields tell who wrote what. */
   manager: string;
-  /** What has to hold besides: the names of elements of arrays that are changed by index. */
-  tests?: { path: Path; value: unknown }[];
 }
 
 /** A write that somebody else's change prevents. Nothing was written. */
@@ -56,7 +54,7 @@ export async function send(target: Target, edits: Edit[], { dryRun = false, sign
   const object = edits.some(({ path, old }) => old === undefined && path.length > 1) ? (current ?? (await getJSON<Stored>(target.path, '', signal))) : undefined;
   const query = new URLSearchParams({ fieldManager: target.manager, fieldValidation: 'Strict', ...(dryRun && { dryRun: 'All' }) });
   const response = await request(`${apiURL(target.path)}?${query.toString()}`, {
-    method: 'PATCH', headers: { 'content-type': 'application/json-patch+json', accept: 'application/json' }, body: JSON.stringify([...(target.tests ?? []).map(({ path, value }): Operation => ({ op: 'test', path: pointer(path), value })), ...patchOf(edits, object, target.uid)]), signal,
+    method: 'PATCH', headers: { 'content-type': 'application/json-patch+json', accept: 'application/json' }, body: JSON.stringify(patchOf(edits, object, target.uid)), signal,
   });
   if (response.ok) return { object: (await response.json()) as Stored, warnings: warningsOf(response.headers.get('warning')) };
   const error = await apiError(response);
@@ -73,7 +71,7 @@ async function findConflict(target: Target, edits: Edit[], error: ApiError, sign
   if (others.length > 0) {
     throw new Conflict(others, others.map(({ edit, found }) => `${pathText(edit.path)} was changed meanwhile: it is ${shown(found)}, not ${shown(edit.old)}.`).join(' '));
   }
-  const moved = [...(target.tests ?? []), ...edits.flatMap(({ beside = [] }) => beside)].find(({ path, value }) => !same(valueAt(current, path), value));
+  const moved = edits.flatMap(({ beside = [] }) => beside).find(({ path, value }) => !same(valueAt(current, path), value));
   if (moved) throw new Conflict([], `${pathText(moved.path)} was changed meanwhile: it is ${shown(valueAt(current, moved.path))}, not ${shown(moved.value)}.`);
   if (error.code === 409) throw new Conflict([], error.message);
 }
