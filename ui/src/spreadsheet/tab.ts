@@ -198,8 +198,9 @@ export class Tab {
     return inputs;
   }
 
-  /** A write was answered with the object: it is newer than what was read. */
+  /** A write was answered with the object, before or after what followed was read. */
   wrote(entry: Entry, rv: string, values: unknown[]): void {
+    if (older(rv, entry.rv)) return;
     this.#put({ ...entry, rv, values: values.map((value, i) => (this.columns[i].at ? entry.values[i] : value)) }, true);
   }
 
