@@ -45,7 +45,7 @@ test('a rollout: the numbers, the bar, and what it waits for', () => {
   assert.equal(numbers(rolloutOf(half)), '4 wanted, 2 updated, 4 ready, 3 available, 1 unavailable');
   assert.deepEqual(bar(rolloutOf(half)).map(({ name, width }) => [name, width]), [['available', 0.6], ['ready', 0.2], ['unready', 0.2]]);
   assert.equal(waitsFor(half), '2 of 4 new Pods have been created');
-  assert.equal(waitsFor(deployment({ replicas: 5, updatedReplicas: 4 })), '1 old Pods are pending termination');
+  assert.equal(waitsFor(deployment({ replicas: 5, updatedReplicas: 4 })), '1 old Pod is pending termination');
   assert.equal(waitsFor(deployment({ replicas: 4, updatedReplicas: 4, availableReplicas: 2 })), '2 of 4 updated Pods are available');
   assert.equal(waitsFor(deployment({ replicas: 4, updatedReplicas: 4, availableReplicas: 4 })), '');
   assert.equal(waitsFor(deployment({}, { replicas: 4, paused: true })), 'paused');

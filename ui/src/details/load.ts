@@ -109,7 +109,7 @@ export interface Asking {
 export function usePolled<T>(key: string, load: (signal: AbortSignal) => Promise<T>, { at, version, every = pause }: Asking): Polled<T> {
   const [state, set] = useState<{ key: string; value: T } | null>(null);
   const changed = useRef(false);
-  const whole = `${key} ${at}`;
+  const name = `${key} ${at}`;
   useEffect(() => {
     changed.current = true;
   }, [version]);
@@ -122,7 +122,7 @@ export function usePolled<T>(key: string, load: (signal: AbortSignal) => Promise
       const began = performance.now();
       try {
         const value = await load(stop.signal);
-        if (!stop.signal.aborted) set({ key: whole, value });
+        if (!stop.signal.aborted) set({ key: name, value });
       } catch {
         // It was cancelled, or it is asked for again below.
       }
@@ -141,8 +141,8 @@ export function usePolled<T>(key: string, load: (signal: AbortSignal) => Promise
       clearTimeout(timer);
       stop.abort();
     };
-  }, [whole, lost.value > 0]);
-  return { value: key ? (state?.value ?? null) : null, current: state?.key === whole };
+  }, [name, lost.value > 0]);
+  return { value: key ? (state?.value ?? null) : null, current: state?.key === name };
 }
 
 /** Loads several lists, by name. Those that are not wanted are absent. */

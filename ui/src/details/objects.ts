@@ -82,7 +82,7 @@ export interface Thing {
   apiVersion?: string;
   kind?: string;
   metadata: Meta;
-  /** What each kind has there is in details/specs.ts. */
+  /** The files of the kinds say what each has there. */
   spec?: object;
   status?: object;
 }
@@ -92,7 +92,7 @@ export interface Pod extends Thing {
   status?: { phase?: string; reason?: string; message?: string; podIP?: string; conditions?: Condition[]; containerStatuses?: ContainerStatus[]; initContainerStatuses?: ContainerStatus[] };
 }
 
-/** The names of all states and labels of objects of a list, whose items have neither apiVersion nor kind. */
+/** A list. Its items have neither apiVersion nor kind. */
 export interface List<T> {
   apiVersion?: string;
   kind?: string;

@@ -100,7 +100,7 @@ export function waitsFor(workload: Workload): string {
   if (spec.paused) return 'paused';
   if (status.conditions?.some(({ type, reason }) => type === 'Progressing' && reason === 'ProgressDeadlineExceeded')) return 'it exceeded its progress deadline';
   if (updated < wanted) return `${updated} of ${wanted} new Pods have been created`;
-  if (kind === 'Deployment' && exist > updated) return `${exist - updated} old Pods are pending termination`;
+  if (kind === 'Deployment' && exist > updated) return `${exist - updated} old ${exist - updated === 1 ? 'Pod is' : 'Pods are'} pending termination`;
   if (available < wanted) return `${available} of ${wanted} updated Pods are available`;
   return '';
 }
