@@ -20,6 +20,7 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/request"
 	"github.com/watchkeeper/watchkeeper/internal/status"
 	"github.com/watchkeeper/watchkeeper/internal/upstream"
+	"github.com/watchkeeper/watchkeeper/internal/workbookapi"
 )
 
 const (
@@ -35,6 +36,7 @@ type extensions struct {
 	multiwatch http.Handler
 	history    http.Handler
 	access     http.Handler
+	workbook   http.Handler
 }
 
 func (e *extensions) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -45,6 +47,8 @@ func (e *extensions) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		e.history.ServeHTTP(w, r)
 	case path == accessapi.Path:
 		e.access.ServeHTTP(w, r)
+	case path == workbookapi.Path:
+		e.workbook.ServeHTTP(w, r)
 	case path == openAPIPath:
 		serveOpenAPI(w, r)
 	default:

@@ -22,6 +22,7 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/gateway"
 	"github.com/watchkeeper/watchkeeper/internal/historyapi"
 	"github.com/watchkeeper/watchkeeper/internal/past/pasttest"
+	"github.com/watchkeeper/watchkeeper/internal/wire"
 )
 
 // described is an API with its description.
@@ -132,6 +133,7 @@ func TestOpenAPI(t *testing.T) {
 			d.ask(t, "/at/10m"+prefix+path)
 		}
 	}
+	d.convert(t)
 	for path := range doc.Paths.Map() {
 		if !d.hit[path] {
 			t.Errorf("%s is described, and not tested", path)
@@ -153,6 +155,42 @@ func (d *described) ask(t *testing.T, path string) {
 	}
 	if res.StatusCode == http.StatusNotFound && strings.Contains(body, "there is nothing at") {
 		t.Errorf("%s is described, and not served", path)
+	}
+}
+
+// convert sends a workbook, and its file, and checks the requests and the answers.
+func (d *described) convert(t *testing.T) {
+	t.Helper()
+	openapi3filter.RegisterBodyDecoder(wire.XLSXType, openapi3filter.FileBodyDecoder)
+	const path = "/watchkeeper/v1/workbook"
+	body := `{"tabs":[{"name":"pods","resource":{"group":"","version":"v1","resource":"pods"},"kind":"Pod","namespace":"","selector":"","columns":["spec.nodeName"],` +
+		`"rows":[{"namespace":"a","name":"b","uid":"c","values":[null]},{"namespace":"","name":"","uid":"","values":null}],"cells":[{"cell":"D1","value":"x"},{"cell":"D2","formula":"=XLOOKUP(1,A1,A1)"}]}]}`
+	for _, sent := range []string{"application/json", wire.XLSXType, "text/csv"} {
+		res := d.do(http.MethodPost, path, strings.NewReader(body), "Content-Type", sent)
+		answer := readAll(t, res)
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, d.server.URL+path, strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Content-Type", sent)
+		route, params, err := d.router.FindRoute(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d.hit[route.Path] = true
+		input := &openapi3filter.RequestValidationInput{Request: req, PathParams: params, Route: route}
+		if err := openapi3filter.ValidateRequest(t.Context(), input); (err == nil) != (sent != "text/csv") {
+			t.Errorf("%s: the request: %v", sent, err)
+		}
+		if want := map[bool]int{true: http.StatusUnsupportedMediaType, false: http.StatusOK}[sent == "text/csv"]; res.StatusCode != want {
+			t.Errorf("%s: %s %.300s", sent, res.Status, answer)
+		}
+		if err := openapi3filter.ValidateResponse(t.Context(), &openapi3filter.ResponseValidationInput{
+			RequestValidationInput: input, Status: res.StatusCode, Header: res.Header, Body: io.NopCloser(strings.NewReader(answer)),
+		}); err != nil {
+			t.Errorf("%s: the answer: %v", sent, err)
+		}
+		body = answer
 	}
 }
 

@@ -34,6 +34,7 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/upstream"
 	"github.com/watchkeeper/watchkeeper/internal/watchcache"
 	"github.com/watchkeeper/watchkeeper/internal/wire"
+	"github.com/watchkeeper/watchkeeper/internal/workbookapi"
 )
 
 // Options configure a [Gateway]. Only Upstream is required.
@@ -193,6 +194,7 @@ func New(opts Options) (*Gateway, error) {
 		multiwatch: &multiwatch.Handler{Answer: g.serveInner, Upstream: h.upstreamState, Logger: g.log},
 		history:    history,
 		access:     g.newAccessAPI(),
+		workbook:   workbookapi.New(),
 	}
 	if err := g.mount(opts.WWW, dirPath(cmp.Or(opts.WWWPrefix, defaultWWWPrefix))); err != nil {
 		return nil, err

@@ -20,6 +20,8 @@ import (
 
 	"github.com/watchkeeper/watchkeeper/informer/kube"
 	"github.com/watchkeeper/watchkeeper/informer/reflector"
+	"github.com/watchkeeper/watchkeeper/internal/sheet"
+	"github.com/watchkeeper/watchkeeper/internal/wire"
 )
 
 // shown returns the projection of a Pod to its labels.
@@ -197,6 +199,36 @@ func TestCSV(t *testing.T) {
 	}
 }
 
+// TestXLSX: a list as a file is a workbook, whose texts are never formulas.
+func TestXLSX(t *testing.T) {
+	b := newBench(t, podList(10, pod("d", "a", 4, "x", `=HYPERLINK("http://evil","a")`), pod("d", "b", 5, "x", "+1")))
+	resp := b.open(t.Context(), "/api/v1/namespaces/d/pods?resourceVersion=0&as=xlsx&labelSelector=x&fields=metadata.labels.x,spec.nodeName,metadata.labels")
+	defer resp.Body.Close()
+	data, err := io.ReadAll(resp.Body)
+	if h := resp.Header; err != nil || resp.StatusCode != 200 || h.Get("Content-Type") != wire.XLSXType || h.Get("Content-Disposition") != `attachment; filename="pods.xlsx"` {
+		t.Fatalf("%s %v %v", resp.Status, h, err)
+	}
+	book, problems, err := sheet.Read(data)
+	if err != nil || problems != nil {
+		t.Fatal(err, problems)
+	}
+	tab := book.Tabs[0]
+	var texts []string
+	for _, r := range tab.Rows {
+		texts = append(texts, r.Namespace+"/"+r.Name+" "+string(r.Values[0])+" "+string(r.Values[1]))
+	}
+	tab.Rows = nil
+	if diff := cmp.Diff([]string{`d/a "=HYPERLINK(\"http://evil\",\"a\")" null`, `d/b "+1" null`}, texts); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff(sheet.Tab{
+		Name: "pods", Resource: sheet.Resource{Version: "v1", Resource: "pods"}, Kind: "Pod", Namespace: "d", Selector: "x",
+		Columns: []string{"metadata.labels.x", "spec.nodeName", "metadata.labels"}, Cells: []sheet.Cell{},
+	}, tab); diff != "" {
+		t.Error(diff)
+	}
+}
+
 // TestProjectionsRefused: a projection is never passed through; a Status says why it is
 // not served.
 func TestProjectionsRefused(t *testing.T) {
@@ -212,10 +244,14 @@ func TestProjectionsRefused(t *testing.T) {
 		{"pods?resourceVersion=0&fields=a%5B0%5D", "", "", 400, "only rows can show"},
 		{"pods?resourceVersion=0&fields=a%5B&as=rows", "", "", 400, "an index or a quoted name"},
 		{"pods?resourceVersion=0&as=rows", "", "", 400, "as=rows needs fields"},
-		{"pods?resourceVersion=0&fields=a&as=columns", "", "", 400, "it has to be rows or csv"},
+		{"pods?resourceVersion=0&fields=a&as=columns", "", "", 400, "it has to be rows or csv or xlsx"},
 		{"pods?resourceVersion=0&as=csv", "", "", 400, "as=csv needs fields"},
 		{"pods?watch=1&resourceVersion=0&as=csv&fields=a", "", "", 400, "only a list has CSV"},
 		{"pods?resourceVersion=0&fields=a&as=csv", "Accept", "application/json", 406, "accept text/csv"},
+		{"pods?resourceVersion=0&as=xlsx", "", "", 400, "as=xlsx needs fields"},
+		{"pods?watch=1&resourceVersion=0&as=xlsx&fields=a", "", "", 400, "only a list has XLSX"},
+		{"pods?resourceVersion=0&fields=a&as=xlsx", "Accept", "text/csv", 406, "accept application/vnd.openxmlformats"},
+		{"pods?resourceVersion=0&fields=a,a&as=xlsx", "", "", 400, "the column a is there twice"},
 		{"pods?resourceVersion=0&fields=a&as=rows&as=rows", "", "", 400, "given 2 times"},
 		{"namespaces/d/pods/a?as=rows&fields=a", "", "", 400, "lists and watches"},
 		{"namespaces/d/pods/a?resourceVersion=0&fields=a", "", "", 400, "lists and watches"},

@@ -105,6 +105,9 @@ func TestReadOnly(t *testing.T) {
 		{"the past, double slashes", "DELETE", "/at/10m/" + pod, nil},
 		{"exec in the past", "GET", "/at/10m" + pod + "/exec", nil},
 		{"before the past", "DELETE", "//at/10m" + pod, nil},
+		{"a workbook, another method", "PUT", "/watchkeeper/v1/workbook", nil},
+		{"below a workbook", "POST", "/watchkeeper/v1/workbook/x", nil},
+		{"a workbook, dots", "POST", "/watchkeeper/v1/x/../workbook", nil},
 		{"multiwatch", "POST", "/watchkeeper/v1/multiwatch", nil},
 		{"history", "DELETE", "/watchkeeper/v1/history", nil},
 		{"the page", "POST", "/ui/", nil},
@@ -162,6 +165,24 @@ func TestReadOnly(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestReadOnlyWorkbook: converting a workbook changes nothing, so that a read-only gateway
+// does it, but not for a page of another origin.
+func TestReadOnlyWorkbook(t *testing.T) {
+	for _, prefix := range []string{"/", "/k/"} {
+		r := newRig(t, ok, rigOptions{gateway: gateway.Options{APIPrefix: prefix, Filter: gateway.FilterOptions{ReadOnly: true}}})
+		const body = `{"tabs":[{"name":"a"}]}`
+		for _, path := range []string{"/watchkeeper/v1/workbook", prefix + "watchkeeper/v1/workbook"} {
+			if res := r.do(http.MethodPost, path, strings.NewReader(body), "Content-Type", "application/json"); res.StatusCode != http.StatusOK {
+				t.Errorf("%s: %s %s", path, res.Status, readAll(t, res))
+			}
+			s := statusOf(t, r.do(http.MethodPost, path, strings.NewReader(body), "Content-Type", "application/json", "Origin", "http://other.example"))
+			if s.Code != http.StatusForbidden || !strings.Contains(s.Message, "cross-origin") {
+				t.Errorf("%s from another origin: %d %s", path, s.Code, s.Message)
+			}
+		}
 	}
 }
 

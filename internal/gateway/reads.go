@@ -19,6 +19,7 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/httpstream"
 	"github.com/watchkeeper/watchkeeper/internal/past"
 	"github.com/watchkeeper/watchkeeper/internal/request"
+	"github.com/watchkeeper/watchkeeper/internal/sheet"
 	"github.com/watchkeeper/watchkeeper/internal/status"
 	"github.com/watchkeeper/watchkeeper/internal/upstream"
 	"github.com/watchkeeper/watchkeeper/internal/watchcache"
@@ -294,6 +295,9 @@ func (h *reads) get(w *responseRecorder, r *http.Request, q *query, s store) err
 func (h *reads) write(w *responseRecorder, r *http.Request, q *query, s store, st *state, turn *fairness.Turn, encode func(*wire.Encoder, wire.Form) (*wire.Body, error)) error {
 	enc, form := s.forms().encoderAt(st.at), q.Form
 	body, err := encode(enc, form.Form)
+	if errors.Is(err, sheet.ErrInvalid) {
+		return &status.Error{Status: status.BadRequest("as=xlsx: " + err.Error() + ": ask for fewer objects or other fields")}
+	}
 	if err != nil {
 		if form, err = s.otherForm(r, q, err); err != nil {
 			return err
@@ -316,6 +320,9 @@ func (h *reads) write(w *responseRecorder, r *http.Request, q *query, s store, s
 func setHeaders(header http.Header, form request.Form, q *query) {
 	header.Set("Content-Type", form.ContentType(q.Verb == request.Watch))
 	header.Set("Cache-Control", "no-cache, private")
+	if form.File == wire.XLSX {
+		header.Set("Content-Disposition", fmt.Sprintf("attachment; filename=%q", q.Resource.Name+".xlsx"))
+	}
 	warn(header, q)
 }
 

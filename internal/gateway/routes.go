@@ -22,6 +22,7 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/selfreview"
 	"github.com/watchkeeper/watchkeeper/internal/status"
 	"github.com/watchkeeper/watchkeeper/internal/upstream"
+	"github.com/watchkeeper/watchkeeper/internal/workbookapi"
 )
 
 // mount is a part of the URL space. The longest matching prefix wins.
@@ -125,7 +126,8 @@ func (g *Gateway) route(rec *responseRecorder, r *http.Request) {
 			return
 		}
 	}
-	if m == nil || m.handler != nil { // the API's paths are checked without their prefix
+	// The API's paths are checked without their prefix.
+	if m == nil || m.handler != nil && !converts(m, r) {
 		if refusal := g.filter.checkMethod(r); refusal != nil {
 			status.Write(rec, r, refusal)
 			return
@@ -143,6 +145,13 @@ func (g *Gateway) route(rec *responseRecorder, r *http.Request) {
 		rec.source = m.source
 		m.handler.ServeHTTP(rec, r)
 	}
+}
+
+// converts reports whether r is a POST that changes nothing, also if the gateway is
+// read-only: it converts a workbook.
+func converts(m *mount, r *http.Request) bool {
+	rest, ok := strings.CutPrefix(r.URL.Path, m.prefix)
+	return ok && m.source == sourceExtension && r.Method == http.MethodPost && extensionPrefix+rest == workbookapi.Path
 }
 
 func (g *Gateway) notServed() *metav1.Status {

@@ -120,6 +120,21 @@ func TestUnauthorizedConnection(t *testing.T) {
 	}
 }
 
+// TestSharedWorkbook: a caller who is known may convert a workbook, whatever its rights.
+func TestSharedWorkbook(t *testing.T) {
+	r, _ := newSharedRig(t, rigOptions{})
+	for token, want := range map[string]int{"": 401, "wrong": 401, "jane": 200} {
+		headers := []string{"Content-Type", "application/json"}
+		if token != "" {
+			headers = append(headers, "Authorization", "Bearer "+token)
+		}
+		res := r.do(http.MethodPost, "/watchkeeper/v1/workbook", strings.NewReader(`{"tabs":[{"name":"a"}]}`), headers...)
+		if body := readAll(t, res); res.StatusCode != want {
+			t.Errorf("%q: %s %.200s", token, res.Status, body)
+		}
+	}
+}
+
 // TestSharedGet: a GET is served from the cache to whom may get the object; the gateway itself
 // needs no right to get.
 func TestSharedGet(t *testing.T) {

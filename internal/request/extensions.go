@@ -17,6 +17,7 @@ import (
 
 	"github.com/watchkeeper/watchkeeper/informer/scan"
 	"github.com/watchkeeper/watchkeeper/internal/status"
+	"github.com/watchkeeper/watchkeeper/internal/wire"
 )
 
 const (
@@ -28,6 +29,7 @@ const (
 	asParameter = "as"
 	asRows      = "rows"
 	asCSV       = "csv"
+	asXLSX      = "xlsx"
 	// speedParameter asks for a replay: a WATCH of the past at this multiple of
 	// real time, which continues live when it has caught up.
 	speedParameter = "speed"
@@ -52,7 +54,7 @@ func asksForm(r *http.Request) bool {
 }
 
 // projectionForms are the values of the parameter as.
-var projectionForms = []string{asRows, asCSV}
+var projectionForms = []string{asRows, asCSV, asXLSX}
 
 // Parameters reads the query of a request for an API of the gateway: each parameter once,
 // but for those that may be repeated, and no others. The error is a *status.Error.
@@ -94,10 +96,10 @@ func parseFields(r *http.Request, rd *Read) error {
 	}
 	query := r.URL.Query()
 	paths, err := ParseProjection(query, projectionForms...)
-	csv := query.Get(asParameter) == asCSV
+	file := files[query.Get(asParameter)]
 	refusal := jsonOnly(r.Header.Get("Accept"))
-	if csv {
-		refusal = acceptsCSV(r.Header.Get("Accept"))
+	if file != 0 {
+		refusal = acceptsFile(r.Header.Get("Accept"), file)
 	}
 	switch {
 	case err != nil:
@@ -108,13 +110,13 @@ func parseFields(r *http.Request, rd *Read) error {
 		refusal = status.BadRequest("fields: the rest of the request cannot be answered from the cache: check its path and parameters")
 	case rd.Verb == Get:
 		refusal = status.BadRequest("fields: only lists and watches have projections: use fieldSelector=metadata.name=" + rd.Name)
-	case csv && rd.Verb == Watch:
-		refusal = status.BadRequest("as: only a list has CSV: ask for as=rows")
+	case file != 0 && rd.Verb == Watch:
+		refusal = status.BadRequest(fmt.Sprintf("as: only a list has %s: ask for as=rows", strings.ToUpper(query.Get(asParameter))))
 	}
 	if refusal != nil {
 		return &status.Error{Status: refusal}
 	}
-	rd.Fields, rd.CSV = paths, csv
+	rd.Fields, rd.File = paths, file
 	return nil
 }
 
@@ -164,17 +166,25 @@ func jsonOnly(accept string) *metav1.Status {
 	return status.New(http.StatusNotAcceptable, metav1.StatusReasonNotAcceptable, "fields: projections are JSON only: accept application/json")
 }
 
-// acceptsCSV returns nil if the Accept header allows CSV.
-func acceptsCSV(accept string) *metav1.Status {
+// files are the values of the parameter as whose answer is a file.
+var files = map[string]wire.File{asCSV: wire.CSV, asXLSX: wire.XLSX}
+
+// acceptsFile returns nil if the Accept header allows a file.
+func acceptsFile(accept string, file wire.File) *metav1.Status {
+	as, media := asCSV, "text/csv"
+	if file == wire.XLSX {
+		as, media = asXLSX, wire.XLSXType
+	}
+	typ, sub, _ := strings.Cut(media, "/")
 	for _, clause := range goautoneg.ParseAccept(accept) {
-		if clause.Type == "*" || clause.Type == "text" && (clause.SubType == "csv" || clause.SubType == "*") {
+		if clause.Type == "*" || clause.Type == typ && (clause.SubType == sub || clause.SubType == "*") {
 			return nil
 		}
 	}
 	if accept == "" {
 		return nil
 	}
-	return status.New(http.StatusNotAcceptable, metav1.StatusReasonNotAcceptable, "as=csv: the answer is CSV: accept text/csv")
+	return status.New(http.StatusNotAcceptable, metav1.StatusReasonNotAcceptable, fmt.Sprintf("as=%s: accept %s", as, media))
 }
 
 // parseSpeed reads the parameter speed of a WATCH. It returns 0 without the parameter.

@@ -6,6 +6,7 @@ package request
 import (
 	"net/http"
 
+	"github.com/watchkeeper/watchkeeper/internal/sheet"
 	"github.com/watchkeeper/watchkeeper/internal/status"
 	"github.com/watchkeeper/watchkeeper/internal/wire"
 )
@@ -22,7 +23,16 @@ type Form struct {
 // only the API server can answer, or if it would refuse the request.
 func (rd *Read) Negotiate(r *http.Request, typed bool, cbor func() bool) (f Form, ok bool) {
 	if rd.Fields != nil {
-		f.Form = wire.Form{Fields: rd.Fields, CSV: rd.CSV, Pretty: rd.Verb != Watch && !rd.CSV && status.WantsPretty(r)}
+		f.Form = wire.Form{Fields: rd.Fields, File: rd.File, Pretty: rd.Verb != Watch && rd.File == 0 && status.WantsPretty(r)}
+		if rd.File == wire.XLSX {
+			f.Sheet = wire.SheetOf{
+				Resource:  sheet.Resource{Group: rd.Resource.Group, Version: rd.Resource.Version, Resource: rd.Resource.Name},
+				Namespace: rd.Namespace,
+			}
+			if rd.Options.LabelSelector != nil {
+				f.Sheet.Selector = rd.Options.LabelSelector.String()
+			}
+		}
 		f.PlainStatus = true
 		return f, true
 	}

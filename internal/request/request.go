@@ -15,6 +15,7 @@ import (
 
 	"github.com/watchkeeper/watchkeeper/informer/kube"
 	"github.com/watchkeeper/watchkeeper/informer/scan"
+	"github.com/watchkeeper/watchkeeper/internal/wire"
 )
 
 // ErrPassThrough: the request is no LIST, GET or WATCH of a resource, or it is not
@@ -32,8 +33,8 @@ type Read struct {
 	WebSocket bool
 	// Fields are the fields of a projection; nil for whole objects.
 	Fields *scan.Paths
-	// CSV is set for a projection as CSV. The columns are those of Fields.
-	CSV bool
+	// File is set for a projection as a file. The columns are those of Fields.
+	File wire.File
 	// Speed is the speed of a replay as a multiple of real time; 0 for no replay.
 	Speed float64
 	// Times is set for a WATCH that sends the time of each event in a bookmark after it.

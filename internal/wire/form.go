@@ -10,6 +10,7 @@ import (
 	"github.com/munnerz/goautoneg"
 
 	"github.com/watchkeeper/watchkeeper/informer/scan"
+	"github.com/watchkeeper/watchkeeper/internal/sheet"
 )
 
 // ErrForm marks an object that cannot be written exactly in the requested form.
@@ -67,8 +68,28 @@ type Form struct {
 	Pretty bool
 	// Fields is a projection of whole objects in JSON; nil shows all fields.
 	Fields *scan.Paths
-	// CSV writes a list as CSV. The columns are those of Fields.
-	CSV bool
+	// File writes a list as a file. The columns are those of Fields.
+	File File
+	// Sheet is what an XLSX file says about its objects.
+	Sheet SheetOf
+}
+
+// A File is how a list is written as a file; zero is not at all.
+type File uint8
+
+// The files.
+const (
+	CSV File = iota + 1
+	XLSX
+)
+
+// XLSXType is the media type of .xlsx files.
+const XLSXType = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
+
+// A SheetOf is the list that a tab of a workbook has.
+type SheetOf struct {
+	Resource            sheet.Resource
+	Namespace, Selector string
 }
 
 // equal reports whether two forms are equal, with equal fields.
@@ -80,8 +101,11 @@ func (f Form) equal(other Form) bool {
 
 // ContentType returns the Content-Type of an answer.
 func (f Form) ContentType(watch bool) string {
-	if f.CSV {
+	switch f.File {
+	case CSV:
 		return "text/csv; charset=utf-8; header=present" // RFC 4180
+	case XLSX:
+		return XLSXType
 	}
 	m := mediaTypes[f.Media]
 	if watch {

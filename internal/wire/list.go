@@ -144,8 +144,10 @@ func (b *Body) finish(f Form) (*Body, error) {
 // List returns the body of a LIST.
 func (e *Encoder) List(f Form, h ListHead, items []*scan.Object) (*Body, error) {
 	switch {
-	case f.CSV:
+	case f.File == CSV:
 		return listCSV(f.Fields, items)
+	case f.File == XLSX:
+		return listXLSX(f, h, items)
 	case f.Media == Protobuf:
 		return e.listProtobuf(f, h, items)
 	case f.Media == CBOR:

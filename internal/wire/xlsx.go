@@ -1,0 +1,43 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package wire
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+
+	"github.com/watchkeeper/watchkeeper/informer/scan"
+	"github.com/watchkeeper/watchkeeper/internal/sheet"
+)
+
+// listXLSX writes a list as an .xlsx file with one tab, which "watchkeeper sheet" can apply.
+// The error wraps [sheet.ErrInvalid] if a workbook cannot have the list.
+func listXLSX(f Form, h ListHead, items []*scan.Object) (*Body, error) {
+	tab := sheet.Tab{
+		Name: sheet.TabName(f.Sheet.Resource.Resource, nil), Resource: f.Sheet.Resource, Kind: strings.TrimSuffix(h.Kind, "List"),
+		Namespace: f.Sheet.Namespace, Selector: f.Sheet.Selector, Columns: f.Fields.Columns()[rowColumns:], Rows: make([]sheet.Row, len(items)),
+	}
+	var row []byte
+	for i, o := range items {
+		row = f.Fields.AppendRow(row[:0], o.JSON)
+		var values []json.RawMessage
+		if err := json.Unmarshal(row, &values); err != nil {
+			return nil, err
+		}
+		r := &tab.Rows[i]
+		for k, into := range []*string{&r.Namespace, &r.Name, &r.UID} {
+			if err := json.Unmarshal(values[k], into); err != nil {
+				return nil, err
+			}
+		}
+		r.Values = values[rowColumns:]
+	}
+	book := sheet.Workbook{Tabs: []sheet.Tab{tab}}
+	var out bytes.Buffer
+	if err := book.Write(&out); err != nil {
+		return nil, err
+	}
+	return NewBody(out.String()), nil
+}
