@@ -4,10 +4,11 @@
 package sheet
 
 import (
-	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/xuri/excelize/v2"
 )
@@ -36,40 +37,52 @@ func evaluate(f *excelize.File, cells []cellRef) ([]any, error) {
 	}
 	values := make([]any, len(cells))
 	for i, c := range cells {
-		text, err := f.CalcCellValue(c.sheet, c.cell, excelize.Options{RawCellValue: true})
-		if err != nil {
-			if !slices.Contains(errorValues, err.Error()) {
-				err = fmt.Errorf("%w [%s]", err, text)
-				if !slices.Contains(errorValues, text) {
-					return nil, fmt.Errorf("%s!%s: %w", c.sheet, c.cell, err)
-				}
-				values[i] = ErrorValue(text)
-				continue
-			}
-			values[i] = ErrorValue(err.Error())
-			continue
-		}
-		kind, err := f.CalcCellValue(scratch, "A"+strconv.Itoa(i+1), excelize.Options{RawCellValue: true})
-		if err != nil {
-			return nil, err
-		}
-		switch kind {
-		case "1":
-			n, err := strconv.ParseFloat(text, 64)
-			if err != nil && text != "" {
-				return nil, errors.New("number " + text)
-			}
-			values[i] = n
-		case "4":
-			values[i] = text == "TRUE"
-		default:
-			values[i] = text
-		}
+		values[i] = compute(f, c, cellRef{scratch, "A" + strconv.Itoa(i+1)})
 	}
 	return values, nil
 }
 
-func quoteSheet(name string) string { return "'" + name + "'" }
+// compute returns the value of one formula; kind is the cell with its type.
+func compute(f *excelize.File, c, kind cellRef) (value any) {
+	// excelize panics at some arguments of functions.
+	defer func() {
+		if failed := recover(); failed != nil {
+			value = ErrorValue(fmt.Sprintf("it cannot be computed: %v", failed))
+		}
+	}()
+	raw := excelize.Options{RawCellValue: true}
+	text, err := f.CalcCellValue(c.sheet, c.cell, raw)
+	switch {
+	case err != nil && slices.Contains(errorValues, err.Error()):
+		return ErrorValue(err.Error())
+	case err != nil && slices.Contains(errorValues, text):
+		return ErrorValue(text)
+	case err != nil:
+		return ErrorValue("it cannot be computed: " + err.Error())
+	case slices.Contains(errorValues, text):
+		return ErrorValue(text)
+	}
+	of, err := f.CalcCellValue(kind.sheet, kind.cell, raw)
+	if err != nil {
+		return ErrorValue("it cannot be computed: " + err.Error())
+	}
+	switch of {
+	case "1":
+		if text == "" {
+			return 0.0
+		}
+		n, err := strconv.ParseFloat(text, 64)
+		if err != nil || math.IsInf(n, 0) || math.IsNaN(n) {
+			return ErrorValue("it cannot be computed: the number " + text)
+		}
+		return n
+	case "4":
+		return text == "TRUE"
+	}
+	return text
+}
+
+func quoteSheet(name string) string { return "'" + strings.ReplaceAll(name, "'", "''") + "'" }
 
 // cachedValue returns the value of a cell that the file has, for a formula the one that
 // was computed last: nil, float64, bool, string or [ErrorValue].

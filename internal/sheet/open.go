@@ -26,7 +26,8 @@ const (
 
 // A File is an open .xlsx file and what links it to objects.
 type File struct {
-	f *excelize.File
+	data []byte // as it was opened
+	f    *excelize.File
 	// tabs are the worksheets, in their order, without the hidden one.
 	tabs     []*fileTab
 	problems []Problem
@@ -69,7 +70,7 @@ func Open(data []byte) (file *File, err error) {
 	if err != nil {
 		return nil, invalid("it cannot be read as .xlsx: %v", err)
 	}
-	file = &File{f: f}
+	file = &File{data: data, f: f}
 	if err := file.read(); err != nil {
 		f.Close() //nolint:errcheck // its temporary files
 		if !errors.Is(err, ErrInvalid) {
