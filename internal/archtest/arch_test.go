@@ -23,7 +23,7 @@ const module = "github.com/watchkeeper/watchkeeper/"
 var layers = [][]string{
 	{"cmd/watchkeeper"},
 	{"internal/cli"},
-	{"internal/cli/sharedmode", "internal/cli/storytext"},
+	{"internal/cli/sharedmode", "internal/cli/sheetcmd", "internal/cli/storytext"},
 	{"internal/cli/termtext", "internal/cli/values"},
 	{"internal/get"},
 	{"internal/completion", "internal/livetable"},

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
+	"github.com/watchkeeper/watchkeeper/internal/cli/sheetcmd"
 	"github.com/watchkeeper/watchkeeper/internal/connect"
 	"github.com/watchkeeper/watchkeeper/internal/get"
 )
@@ -25,4 +26,8 @@ func newGet(s streams) *cobra.Command {
 			return c.pastPath(ctx, "--at", text)
 		},
 	})
+}
+
+func newSheet(s streams) *cobra.Command {
+	return sheetcmd.New(sheetcmd.Options{In: s.in, Out: s.out, Err: s.err, UserAgent: userAgent()})
 }

@@ -112,7 +112,7 @@ cluster's history.`,
 	root.SetOut(s.out)
 	root.SetErr(s.err)
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usageError(cmd, err) })
-	root.AddCommand(newServe(s), newGet(s), newHistory(s), newStory(s), newDiagnose(s), newChanges(s), newDiff(s), newAt(s), newRecord(s), newOpen(s), newVersion(s), completion.Command())
+	root.AddCommand(newServe(s), newGet(s), newSheet(s), newHistory(s), newStory(s), newDiagnose(s), newChanges(s), newDiff(s), newAt(s), newRecord(s), newOpen(s), newVersion(s), completion.Command())
 	return root
 }
 

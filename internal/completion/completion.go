@@ -36,6 +36,9 @@ type Server struct {
 type Options struct {
 	// Objects is set if the arguments are resources and names, as those of kubectl get.
 	Objects bool
+	// File is set to the ending of a file's name if the first argument is one, and the others
+	// are resources.
+	File string
 	// Moments are flags with a moment. Argument is set if the first argument is one.
 	Moments  []string
 	Argument bool
@@ -52,6 +55,14 @@ func Add(cmd *cobra.Command, server Server, o Options) {
 	switch {
 	case o.Argument:
 		cmd.ValidArgsFunction = c.connected(c.firstMoment)
+	case o.File != "":
+		types := c.connected(utilcomp.ResourceTypeAndNameCompletionFunc(c.factory))
+		cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
+			if len(args) == 0 {
+				return []string{o.File}, cobra.ShellCompDirectiveFilterFileExt
+			}
+			return types(cmd, nil, word)
+		}
 	case o.Objects:
 		cmd.ValidArgsFunction = c.connected(utilcomp.ResourceTypeAndNameCompletionFunc(c.factory))
 	}

@@ -204,7 +204,7 @@ func TestRefresh(t *testing.T) {
 			r.Values = append(raw(), r.Values...)
 			fresh.Rows = append(fresh.Rows, r)
 		}
-		out, kept, err := x.Refresh([]Tab{fresh, pods}, discard)
+		out, kept, err := x.Refresh([]Tab{fresh, pods}, func(tab, cell string) bool { return discard && tab == its && cell == "C2" })
 		x.Close()
 		if err != nil {
 			t.Fatal(err)

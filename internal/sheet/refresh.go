@@ -26,12 +26,16 @@ func (x *File) Links() (tabs []Tab) {
 
 // Refresh returns the file with the objects of tabs as they are now; tabs whose names the
 // file does not have are added. Everything else stays: free cells, formulas, the order of the
-// rows, widths and styles. So do cells that were changed and not applied, with the value that
-// was read before, unless discard is set; kept is how many there are.
+// rows, widths and styles. So do cells that were changed, with the value that was read
+// before, unless drop, which may be nil, returns true for one: it was applied, or is discarded.
+// kept is how many stay.
 //
 // The rows of objects that are gone become empty. New objects take empty rows, or follow
 // after the last.
-func (x *File) Refresh(tabs []Tab, discard bool) (data []byte, kept int, err error) {
+func (x *File) Refresh(tabs []Tab, drop func(tab, cell string) bool) (data []byte, kept int, err error) {
+	if drop == nil {
+		drop = func(string, string) bool { return false }
+	}
 	if err := x.f.UpdateLinkedValue(); err != nil { // without the values of formulas
 		return nil, 0, err
 	}
@@ -49,7 +53,7 @@ func (x *File) Refresh(tabs []Tab, discard bool) (data []byte, kept int, err err
 		for i := range tabs {
 			if tabs[i].Name == t.sheet {
 				n := 0
-				if link, n, err = t.refresh(x.f, s, &tabs[i], discard); err != nil {
+				if link, n, err = t.refresh(x.f, s, &tabs[i], drop); err != nil {
 					return nil, 0, err
 				}
 				kept += n
@@ -99,7 +103,7 @@ func (x *File) Refresh(tabs []Tab, discard bool) (data []byte, kept int, err err
 }
 
 // refresh writes the objects of a worksheet, and returns its link.
-func (t *fileTab) refresh(f *excelize.File, s *styles, now *Tab, discard bool) (link Tab, kept int, err error) {
+func (t *fileTab) refresh(f *excelize.File, s *styles, now *Tab, drop func(tab, cell string) bool) (link Tab, kept int, err error) {
 	link = *now
 	link.Rows, link.Cells = nil, nil
 	fresh := map[[2]string]*Row{}
@@ -115,11 +119,7 @@ func (t *fileTab) refresh(f *excelize.File, s *styles, now *Tab, discard bool) (
 		key := [2]string{old.Namespace, old.Name}
 		r := fresh[key]
 		delete(fresh, key)
-		n := 0
-		if !discard {
-			n = t.pending(row, old)
-		}
-		if n > 0 && (r == nil || r.UID != old.UID) { // the next plan says so
+		if n := t.pending(row, old, drop); n > 0 && (r == nil || r.UID != old.UID) { // the next plan says so
 			link.Rows = append(link.Rows, *old)
 			kept += n
 			continue
@@ -134,7 +134,7 @@ func (t *fileTab) refresh(f *excelize.File, s *styles, now *Tab, discard bool) (
 			c := t.at(row, t.columns[i+firstPath-1])
 			switch {
 			case t.columns[i+firstPath-1] < 0 || c.formula != "" || same(value, c.value):
-			case !discard && !same(old.Values[i], c.value):
+			case t.isPending(row, i, old, drop):
 				r.Values[i] = old.Values[i]
 				kept++
 			default:
@@ -172,15 +172,25 @@ func (t *fileTab) refresh(f *excelize.File, s *styles, now *Tab, discard bool) (
 	return link, kept, nil
 }
 
-// pending counts the cells of a row that were changed and not applied.
-func (t *fileTab) pending(row int, old *Row) (n int) {
-	for i, value := range old.Values {
-		column := t.columns[i+firstPath-1]
-		if c := t.at(row, column); column >= 0 && c.formula == "" && !same(value, c.value) {
+// pending counts the cells of a row that were changed, and stay.
+func (t *fileTab) pending(row int, old *Row, drop func(tab, cell string) bool) (n int) {
+	for i := range old.Values {
+		if t.isPending(row, i, old, drop) {
 			n++
 		}
 	}
 	return n
+}
+
+// isPending reports whether a value was changed in its cell, and stays.
+func (t *fileTab) isPending(row, i int, old *Row, drop func(tab, cell string) bool) bool {
+	column := t.columns[i+firstPath-1]
+	c := t.at(row, column)
+	if column < 0 || c.formula != "" || same(old.Values[i], c.value) {
+		return false
+	}
+	name, _ := excelize.CoordinatesToCellName(column+1, row+1)
+	return !drop(t.sheet, name)
 }
 
 // free reports whether the columns of objects are empty in a row.

@@ -1,0 +1,84 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sheetcmd
+
+import (
+	"bytes"
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestMistakes: a command line that is wrong says so, and leaves the file as it was.
+func TestMistakes(t *testing.T) {
+	api := httptest.NewServer(http.NotFoundHandler())
+	defer api.Close()
+	dir := t.TempDir()
+	t.Setenv("HOME", dir)
+	t.Setenv("KUBECONFIG", filepath.Join(dir, "none"))
+	broken := filepath.Join(dir, "broken.xlsx")
+	if err := os.WriteFile(broken, []byte("namespace,name\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	missing := filepath.Join(dir, "missing.xlsx")
+	for args, want := range map[string]string{
+		"":                             "needs the name of a file",
+		"deployments":                  "needs the name of a file that ends in .xlsx",
+		missing:                        "does not exist: name the kinds",
+		missing + " --apply":           "does not exist: write it first",
+		missing + " pods --apply":      "leave kinds",
+		missing + " --yes":             "--yes is for --apply",
+		missing + " --apply --discard": "exclude each other",
+		missing + " pods":              "",
+		broken:                         "it is no .xlsx file",
+		broken + " --apply":            "it is no .xlsx file",
+	} {
+		var out, errs bytes.Buffer
+		cmd := New(Options{In: strings.NewReader(""), Out: &out, Err: &errs})
+		cmd.SilenceErrors, cmd.SilenceUsage = true, true
+		cmd.SetArgs(append(strings.Fields(args), "--server="+api.URL))
+		err := cmd.ExecuteContext(context.Background())
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", args, err, want)
+		}
+	}
+	if text, err := os.ReadFile(broken); err != nil || string(text) != "namespace,name\n" {
+		t.Errorf("%s %v", text, err)
+	}
+	if _, err := os.Stat(missing); err == nil {
+		t.Error("there is a file")
+	}
+}
+
+// TestSave: a file that another program has changed meanwhile stays, and so does its mode.
+func TestSave(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a.xlsx")
+	c := &command{path: path}
+	if err := c.save([]byte("1")); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.save([]byte("2")); err == nil || !strings.Contains(err.Error(), "changed by another program") {
+		t.Errorf("the error is %v", err)
+	}
+	if err := os.Chmod(path, 0o640); err != nil {
+		t.Fatal(err)
+	}
+	c.data = []byte("1")
+	if err := c.save([]byte("3")); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(path)
+	info, statErr := os.Stat(path)
+	if err != nil || statErr != nil || string(text) != "3" || info.Mode().Perm() != 0o640 {
+		t.Errorf("%s %v %v", text, err, info.Mode())
+	}
+	files, err := os.ReadDir(filepath.Dir(path))
+	if err != nil || len(files) != 1 {
+		t.Errorf("%v %v", files, err)
+	}
+}
