@@ -30,7 +30,7 @@ import (
 )
 
 var (
-	which       = flag.String("run", "", "a regular expression for the scenarios to run: open, steady, memory, table, scrub")
+	which       = flag.String("run", "", "a regular expression for the scenarios to run: open, steady, memory, table, sheet, scrub")
 	quick       = flag.Bool("quick", false, "smaller numbers, for a first look")
 	minutes     = flag.Float64("minutes", 10, "duration of the memory scenario")
 	shots       = flag.String("shots", "", "a directory for screenshots")
@@ -48,14 +48,15 @@ type sizes struct {
 	pastNodes, pastPods int // of the recorded cluster
 	recorded            int // recorded changes
 	tablePods           int // in the table of a kind
-	tableRate           int // changes per second of them
+	sheetPods           int // in the spreadsheet
+	tableRate           int // changes per second of either
 }
 
 func chooseSizes(quick bool) sizes {
 	if quick {
-		return sizes{nodes: 500, pods: 15_000, rate: 1000, opens: 2, seconds: 5, pastNodes: 100, pastPods: 3000, recorded: 20_000, tablePods: 5000, tableRate: 200}
+		return sizes{nodes: 500, pods: 15_000, rate: 1000, opens: 2, seconds: 5, pastNodes: 100, pastPods: 3000, recorded: 20_000, tablePods: 5000, sheetPods: 1000, tableRate: 200}
 	}
-	return sizes{nodes: 5000, pods: 150_000, rate: 1000, opens: 5, seconds: 30, pastNodes: 667, pastPods: 20_000, recorded: 60_000, tablePods: 50_000, tableRate: 200}
+	return sizes{nodes: 5000, pods: 150_000, rate: 1000, opens: 5, seconds: 30, pastNodes: 667, pastPods: 20_000, recorded: 60_000, tablePods: 50_000, sheetPods: 5000, tableRate: 200}
 }
 
 func init() { flag.IntVar(fakeAPIPods, "cannon", 0, "the former name of -fakeapi") }

@@ -4,6 +4,8 @@
 package main
 
 import (
+	"errors"
+	"fmt"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -37,6 +39,15 @@ func (r *harness) clusters(wanted *regexp.Regexp) error {
 			return err
 		}
 		r.scenario(wanted, "table", c.table)
+		c.stop()
+	}
+	if wanted.MatchString("sheet") {
+		r.say("%d Pods in a spreadsheet", r.sizes.sheetPods)
+		c, err := r.load(r.sizes.pastNodes, r.sizes.sheetPods, false)
+		if err != nil {
+			return err
+		}
+		r.scenario(wanted, "sheet", c.sheet)
 		c.stop()
 	}
 	if wanted.MatchString("scrub") {
@@ -213,6 +224,53 @@ func (c *cluster) table() error {
 		report.Value{Of: t.P99, Unit: "p99-ms"},
 		report.Value{Of: 100 * t.Busy, Unit: "main-%"})
 	if err := c.shot("table"); err != nil {
+		return err
+	}
+	return stop()
+}
+
+// sheetColumns are the columns of the spreadsheet; with namespace and name there are 20.
+var sheetColumns = []string{
+	"metadata.uid", "metadata.resourceVersion", "metadata.creationTimestamp", "metadata.generateName", "metadata.labels.app", "metadata.labels.pod-template-hash",
+	"spec.nodeName", "spec.serviceAccountName", "spec.schedulerName", "spec.restartPolicy", "spec.containers[0].name", "spec.containers[0].image",
+	"status.phase", "status.podIP", "status.hostIP", "status.startTime", "status.containerStatuses[0].restartCount", `status.conditions[?(@.type=="Ready")].status`,
+}
+
+// sheet measures how long a change takes from its arrival until it is painted in a
+// spreadsheet, with formulas over all rows.
+func (c *cluster) sheet() error {
+	stop := c.generate(c.sizes.tableRate)
+	rows := c.sizes.sheetPods + 1
+	formulas := []map[string]string{
+		{"cell": "V2", "formula": fmt.Sprintf(`=COUNTIF(O2:O%d,"Running")`, rows)},
+		{"cell": "V3", "formula": fmt.Sprintf(`=SUM(S2:S%d)`, rows)},
+		{"cell": "V4", "formula": fmt.Sprintf(`=SUMIF(I2:I%d,"node-1",S2:S%d)`, rows, rows)},
+		{"cell": "V5", "formula": `=IF(HOUR(NOW())<7,0,MAX(2,CEILING(V3/100,1)))`},
+	}
+	var s struct {
+		Complete       float64 // in milliseconds
+		FPS, Busy      float64
+		Changes        int // frames with changes
+		P50, P99, Most float64
+	}
+	err := c.browser.do("sheet", map[string]any{
+		"url": c.meter.URL + "/ui/", "objects": c.sizes.sheetPods, "columns": sheetColumns, "formulas": formulas, "seconds": c.sizes.seconds,
+	}, &s)
+	if err != nil {
+		return err
+	}
+	c.say("complete after %.2f s, %d frames with changes", s.Complete/1000, s.Changes)
+	if s.Changes == 0 {
+		return errors.New("no change was painted")
+	}
+	c.report.Add("Sheet", c.sizes.sheetPods,
+		report.Value{Of: s.Complete / 1000, Unit: "s"},
+		report.Value{Of: s.P50, Unit: "p50-ms"},
+		report.Value{Of: s.P99, Unit: "p99-ms"},
+		report.Value{Of: s.Most, Unit: "most-ms"},
+		report.Value{Of: s.FPS, Unit: "fps"},
+		report.Value{Of: 100 * s.Busy, Unit: "main-%"})
+	if err := c.shot("sheet"); err != nil {
 		return err
 	}
 	return stop()

@@ -9,6 +9,7 @@
 //	{"do":"memory"}             the memory after a garbage collection
 //	{"do":"scrub","at":[…]}     goes to moments at these positions of the strip, from 0 to 1
 //	{"do":"table","url":…,"objects":…,"seconds":…} opens a table of a kind, and scrolls through it
+//	{"do":"sheet","url":…,"objects":…,"columns":[…],"formulas":[…],"seconds":…} opens a spreadsheet: how long changes took to be painted
 //	{"do":"shot","file":…}      a picture
 //	{"do":"profile","seconds":…,"file":…} a profile of the main thread
 //
@@ -17,6 +18,7 @@
 
 import { readFile, writeFile } from 'node:fs/promises';
 import { createInterface } from 'node:readline';
+import { deflateRawSync } from 'node:zlib';
 import { sleep, start } from './chromium.mjs';
 
 const browser = await start();
@@ -137,6 +139,22 @@ const commands = {
       table.scrollTop = (table.scrollTop + 700) % (table.scrollHeight - table.clientHeight);`);
     const rows = await page.evaluate(`document.querySelectorAll('.table.kinds .line').length`);
     return { complete, rows, ...scrolled };
+  },
+
+  async sheet({ url, objects, columns, formulas, seconds }) {
+    await page?.close();
+    page = await browser.open(1920, 1080);
+    await page.send('Performance.enable', { timeDomain: 'threadTicks' });
+    const workbook = { tabs: [{ name: 'pods', resource: { group: '', version: 'v1', resource: 'pods' }, columns, rows: [], cells: formulas }] };
+    await page.goto(`${url}?view=sheet&kind=pods&sheet=${deflateRawSync(JSON.stringify(workbook)).toString('base64url')}`);
+    const words = `${objects.toLocaleString('en')} Pods`;
+    await page.until(`document.querySelector('.sheet-bar [role=status]')?.textContent === ${JSON.stringify(words)}`);
+    const complete = await page.evaluate('performance.now()');
+    await sleep(5000); // the board has its own list
+    await page.evaluate('window.spreadsheet.peek().book.painted.length = 0');
+    const { busy, fps } = await frames(seconds);
+    const painted = (await page.evaluate('window.spreadsheet.peek().book.painted')).sort((a, b) => a - b);
+    return { complete, fps, busy, changes: painted.length, p50: at(painted, 0.5), p99: at(painted, 0.99), most: painted.at(-1) };
   },
 
   async shot({ file }) {

@@ -5,9 +5,11 @@
 // and nothing that could not be written is hidden.
 
 import assert from 'node:assert/strict';
+import { readFile } from 'node:fs/promises';
 import { after, before, test } from 'node:test';
+import { inflateRawSync } from 'node:zlib';
 import { violations } from './axe.mjs';
-import { clean, launch, shot } from './browser.mjs';
+import { clean, launch, shot, shots } from './browser.mjs';
 import { api, apply, gateway, kubectl, namespace, signal, startComponent, until } from './cluster.mjs';
 import { goTo, openBoard } from './page.mjs';
 import { account, grant, signingIn } from './users.mjs';
@@ -29,7 +31,7 @@ before(async () => {
   ns = await namespace('sheet');
   for (const [name, replicas] of [['api', 2], ['web', 1], ['worker', 1]]) await kubectl('-n', ns, 'create', 'deployment', name, '--image=nginx:1.27', `--replicas=${replicas}`);
   await kubectl('-n', ns, 'label', 'deployment', '--all', 'sheet=yes');
-  page = await openBoard(browser, gateway, { q: `ns:${ns}` }, { ignore: /status of (403|409|422|502|503)/ });
+  page = await openBoard(browser, gateway, { q: `ns:${ns}` }, { ignore: /status of (400|403|409|422|502|503)/ });
   watch(page);
   await page.getByRole('button', { name: 'Sheet', exact: true }).click();
   await until('the Deployments', async () => (await cell(page, 'B4')) === 'worker');
@@ -72,8 +74,12 @@ const replicas = async (name) => (await deployment(name)).spec.replicas;
 
 /** Applies all changes, and waits until that is done. */
 async function applyAll(page, words = /^Wrote/) {
-  await (await review(page)).getByRole('button', { name: /^Apply (the change|all)/ }).click();
-  await until('the end', async () => words.test(await page.locator('aside.review').getByRole('status').innerText()), 120);
+  const button = (await review(page)).getByRole('button', { name: /^Apply (the change|all)/ });
+  await page.evaluate(() => (window.before = window.spreadsheet.peek().applier.progress.peek()));
+  await button.click();
+  const ended = () => { const now = window.spreadsheet.peek().applier.progress.peek(); return now !== window.before && now.phase === 'done'; };
+  await until('the end', () => page.evaluate(ended), 120);
+  await until(`${words}`, async () => words.test(await page.locator('aside.review').getByRole('status').innerText()));
 }
 
 /** Forgets what was typed. */
@@ -130,13 +136,19 @@ test('formulas use the time, other cells and other tabs, and follow the cluster'
   assert.equal(await replicas('worker'), 2);
   await kubectl('-n', ns, 'scale', 'deployment/web', '--replicas=1');
   await until('another change', async () => /2 → 0, not written yet/.test((await select(page, 'C4'), await note(page))));
-  await type(page, 'F3', '=XLOOKUP(1,A:A,B:B)').catch(() => undefined);
+  await select(page, 'F3');
+  await page.keyboard.type('=XLOOKUP(1,A:A,B:B)');
+  await page.keyboard.press('Enter');
   await until('the refusal', async () => /XLOOKUP is not supported/.test(await note(page)));
   await page.keyboard.press('Escape');
 });
 
 test('the address has the workbook', async () => {
-  await until('the address', () => /[?&]sheet=[\w-]{50,}/.test(page.url()));
+  await until('the address', () => {
+    const text = new URL(page.url()).searchParams.get('sheet') ?? '';
+    const workbook = text && JSON.parse(inflateRawSync(Buffer.from(text, 'base64url')));
+    return workbook && workbook.tabs.flatMap(({ cells }) => cells.map(({ cell }) => cell)).join() === 'F1,F2,C4,A1,B1';
+  });
   const second = await openBoard(browser, gateway, Object.fromEntries(new URL(page.url()).searchParams));
   await until('its formula', async () => (await cell(second, 'F2')) === '3');
   assert.equal(await cell(second, 'F1'), 'wanted');
@@ -157,6 +169,26 @@ test('the address has the workbook', async () => {
   await dialog.getByRole('textbox', { name: 'Namespace' }).fill(ns);
   await dialog.getByRole('button', { name: 'Open it' }).click();
   await until('the kept workbook', async () => (await cell(page, 'F1')) === 'wanted' && (await cell(page, 'B4')) === 'worker');
+});
+
+test('an .xlsx file has the workbook, and can be opened again', async () => {
+  await page.getByRole('button', { name: 'Files…' }).click();
+  const dialog = page.getByRole('dialog', { name: 'Files' });
+  const [download] = await Promise.all([page.waitForEvent('download'), dialog.getByRole('button', { name: 'Download', exact: true }).click()]);
+  const file = `${shots}workbook.xlsx`;
+  await download.saveAs(file);
+  await page.keyboard.press('Escape');
+  await until('it is closed', () => dialog.count().then((n) => n === 0));
+  await type(page, 'F1', 'changed');
+  await page.getByRole('button', { name: 'Files…' }).click();
+  await dialog.getByLabel('Open', { exact: true }).setInputFiles({ name: 'bad.xlsx', mimeType: 'application/zip', buffer: Buffer.from('no workbook') });
+  await until('the refusal', async () => (await dialog.getByRole('alert').innerText()).length > 10);
+  await dialog.getByLabel('Open', { exact: true }).setInputFiles({ name: 'workbook.xlsx', mimeType: 'application/zip', buffer: await readFile(file) });
+  await until('the workbook', async () => (await cell(page, 'F1')) === 'wanted' && (await cell(page, 'F2')) === '3' && (await cell(page, 'B4')) === 'worker');
+  await page.getByRole('tab', { name: 'Sheet', exact: true }).click();
+  await until('the other tab', async () => /^\d+$/.test(await cell(page, 'B1')));
+  await page.getByRole('tab', { name: 'deployments', exact: true }).click();
+  await until('the first one', async () => (await cell(page, 'F1')) === 'wanted');
 });
 
 test('a conflict is shown in the cell, and is not one with the status', async () => {
@@ -380,7 +412,11 @@ test('the API server ends in the middle: what was not written stays a change', a
   });
   t.after(() => startComponent('kube-apiserver').catch(() => {})); // other tests need it
   await applyAll(page, /Wrote 1 object; 1 refused/);
-  await until('the other one', async () => /not known whether/.test((await select(page, worker), await note(page))));
+  await select(page, worker);
+  await until('the other one', async () => {
+    assert.match(await note(page), /not known whether/);
+    return true;
+  });
   await page.unroute(/\/deployments\/worker\?(?!.*dryRun)/);
   await startComponent('kube-apiserver');
   await until('the API server', () => replicas('worker'));

@@ -9,6 +9,7 @@
 
 import { signal } from '@preact/signals';
 import { ApiError, getJSON } from '../app/api';
+import { sentence } from '../data/quantity';
 import { collection } from '../kinds/resources';
 import type { Edit, Path } from '../write/patch';
 import { Conflict, write, type Stored, type Target } from '../write/write';
@@ -157,7 +158,7 @@ export class Applier {
 
   #refuse({ tab, entry, changes }: Group, error: unknown, writing: boolean): void {
     const unknown = writing && (!(error instanceof ApiError || error instanceof Conflict) || (error instanceof ApiError && error.code >= 500));
-    const message = unknown ? `${messageOf(error)} It is not known whether the change was written.` : messageOf(error);
+    const message = unknown ? `${sentence(messageOf(error))} It is not known whether the change was written.` : messageOf(error);
     const of = (change: Change): boolean => {
       if (!(error instanceof Conflict) || error.edits.length === 0) return true;
       return error.edits.some(({ edit }) => edit.old === change.old && edit.value === change.value);

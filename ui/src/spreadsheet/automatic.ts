@@ -9,6 +9,7 @@
 
 import { signal } from '@preact/signals';
 import type { Applier } from './apply';
+import { cellOf } from './cells';
 import type { Change } from './changes';
 import type { Tab } from './tab';
 
@@ -20,12 +21,12 @@ const within = 30_000;
 
 export class Automatic {
   readonly on = signal(false);
-  /** Stopped formulas, by tab and cell. */
-  readonly #stopped = new Map<Tab, Map<number, string>>();
+  /** Stopped formulas, and why: see formulaOf. */
+  readonly #stopped = new Map<string, string>();
   /** When each object was written to. */
   readonly #last = new Map<string, number>();
   /** When each formula wrote. */
-  readonly #writes = new Map<Tab, Map<number, number[]>>();
+  readonly #writes = new Map<string, number[]>();
   #timer: ReturnType<typeof setTimeout> | undefined;
 
   constructor(readonly applier: Pick<Applier, 'apply' | 'running'>, readonly changes: () => Change[], readonly now: () => number = () => Date.now()) {}
@@ -54,7 +55,7 @@ export class Automatic {
 
   /** Why a formula is stopped; empty if it is not. */
   stopped(tab: Tab, key: number): string {
-    return this.#stopped.get(tab)?.get(key) ?? '';
+    return this.#stopped.get(formulaOf(tab, key)) ?? '';
   }
 
   /** Lets stopped formulas write again. */
@@ -65,7 +66,7 @@ export class Automatic {
   }
 
   get anyStopped(): boolean {
-    return [...this.#stopped.values()].some((cells) => cells.size > 0);
+    return this.#stopped.size > 0;
   }
 
   close(): void {
@@ -75,17 +76,20 @@ export class Automatic {
 
   /** Counts a write of a formula; false if it is one too many. */
   #count({ tab, key }: Change, now: number): boolean {
-    const cells = this.#writes.get(tab) ?? new Map<number, number[]>();
-    this.#writes.set(tab, cells);
-    const times = (cells.get(key) ?? []).filter((time) => time > now - within);
-    cells.set(key, times);
+    const of = formulaOf(tab, key);
+    const times = (this.#writes.get(of) ?? []).filter((time) => time > now - within);
+    this.#writes.set(of, times);
     if (times.length >= maxWrites) {
-      const stopped = this.#stopped.get(tab) ?? new Map<number, string>();
-      stopped.set(key, `It wrote ${maxWrites} values within ${within / 1000} seconds and does not settle: does it depend on what it writes?`);
-      this.#stopped.set(tab, stopped);
+      this.#stopped.set(of, `It wrote ${maxWrites} values within ${within / 1000} seconds and does not settle: does it depend on what it writes?`);
       return false;
     }
     times.push(now);
     return true;
   }
+}
+
+/** What tells a formula from others: its object, its column and what it is. Rows move. */
+function formulaOf(tab: Tab, key: number): string {
+  const [row, column] = cellOf(key);
+  return `${tab.index} ${tab.entryAt(row)?.uid} ${column} ${tab.inputs.get(key)}`;
 }

@@ -34,6 +34,8 @@ export class Book {
   readonly broken = signal('');
   /** Told after each change: of a tab's values, inputs or results. */
   changed: () => void = () => undefined;
+  /** For benchmarks: how long the last changes took to be painted, in milliseconds. */
+  readonly painted: number[] = [];
   readonly #engine: Engine;
   readonly #undo: Before[][] = [];
   #due = false;
@@ -293,10 +295,15 @@ export class Book {
   #touch(): void {
     if (this.#due) return;
     this.#due = true;
+    const began = performance.now();
     const render = (): void => {
       this.#due = false;
       this.version.value++;
       this.changed();
+      // The next task is after the frame.
+      setTimeout(() => {
+        if (this.painted.push(performance.now() - began) > 10_000) this.painted.splice(0, 5000);
+      });
     };
     if (typeof document === 'undefined' || document.hidden) setTimeout(render, 100);
     else requestAnimationFrame(render);

@@ -42,8 +42,8 @@ export class Sheet {
     this.book.changed = () => {
       this.#drop();
       void this.automatic.run();
-      clearTimeout(this.#timer);
-      this.#timer = setTimeout(() => void this.#keepAddress(), addressDelay);
+      // In a busy cluster there is no pause between changes.
+      this.#timer ??= setTimeout(() => void this.#keepAddress().finally(() => (this.#timer = undefined)), addressDelay);
     };
   }
 
@@ -169,3 +169,5 @@ function plain({ tabs }: Book): boolean {
 
 /** The open workbook; it stays when another view is shown. */
 export const current = signal<Sheet | null>(null);
+// For benchmarks.
+Object.assign(window, { spreadsheet: current });

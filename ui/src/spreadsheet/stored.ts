@@ -67,7 +67,7 @@ function typed(value: unknown): string {
 /** Fills a workbook. Throws for a resource that the cluster does not have. */
 export function restore(book: Book, workbook: Workbook, resources: Resource[]): void {
   const tabs = workbook.tabs.map((tab) => {
-    if (!tab.resource) return { tab, resource: null };
+    if (!tab.resource?.resource) return { tab, resource: null };
     const { group, resource: name } = tab.resource;
     const resource = resources.find((one) => one.group === group && one.name === name);
     if (!resource) throw new Error(`The cluster has no resource ${group ? `${name}.${group}` : name} that can be listed, which the tab ${tab.name} shows.`);

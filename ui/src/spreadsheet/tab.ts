@@ -234,8 +234,9 @@ export class Tab {
     this.#whole = source;
     const items = [...source.lines.values()].sort((a, b) => (a.key < b.key ? -1 : 1));
     const inputs: Input[] = [];
-    for (const { namespace, name, uid } of this.#stored.splice(0)) {
-      const key = namespace ? `${namespace}/${name}` : name;
+    for (const [i, { namespace, name, uid }] of this.#stored.splice(0).entries()) {
+      // A row without an object keeps its place, too.
+      const key = !name ? `row ${i}` : namespace ? `${namespace}/${name}` : name;
       if (!this.#index.has(key)) inputs.push(...this.#put({ key, namespace, name, uid, rv: '', values: [] }, true), ...(source.lines.has(key) ? [] : this.#drop(key)));
     }
     for (const { key } of this.entries) if (!source.lines.has(key)) inputs.push(...this.#drop(key));
