@@ -51,7 +51,9 @@ func PagePackages(ui string) ([]Package, error) {
 
 const nodeModules = "node_modules/"
 
-// PageLicenses returns the licences of the packages in the page, which npm has installed.
+// PageLicenses returns the licences of the packages in the page, which npm has installed. Of
+// a package without a text of its licence that may be used under the Apache License 2.0, it is
+// that one, which is ours, too.
 func PageLicenses(ui string) ([]License, error) {
 	packages, err := PagePackages(ui)
 	if err != nil {
@@ -62,6 +64,11 @@ func PageLicenses(ui string) ([]License, error) {
 		found, err := licensesIn(p.String(), filepath.Join(ui, nodeModules, p.Name), "")
 		if err != nil {
 			return nil, err
+		}
+		if len(found) == 0 && strings.Contains(p.License, "Apache-2.0") {
+			if found, err = licensesIn(p.String(), filepath.Dir(filepath.Clean(ui)), ""); err != nil {
+				return nil, err
+			}
 		}
 		licenses = append(licenses, found...)
 	}

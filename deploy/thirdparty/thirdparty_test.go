@@ -93,6 +93,27 @@ func TestPage(t *testing.T) {
 	}
 }
 
+// TestPageWithoutText: a package that may be used under our own licence has its text.
+func TestPageWithoutText(t *testing.T) {
+	dir := page(t, true)
+	ui := filepath.Join(dir, "ui")
+	if err := os.MkdirAll(filepath.Join(ui, "node_modules", "c"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{
+		filepath.Join(dir, "LICENSE"):          "Apache License\nVersion 2.0",
+		filepath.Join(ui, "package-lock.json"): `{"packages": {"node_modules/c": {"version": "1.0.0", "license": "MIT/Apache-2.0"}}}`,
+	} {
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	licenses, err := thirdparty.PageLicenses(ui)
+	if err != nil || len(licenses) != 1 || licenses[0].Of != "npm:c 1.0.0" || thirdparty.Kind(licenses[0].Text) != "Apache-2.0" {
+		t.Errorf("%q, %v", licenses, err)
+	}
+}
+
 func TestKind(t *testing.T) {
 	for text, want := range map[string]string{
 		"Apache License\n   Version 2.0, January 2004":       "Apache-2.0",
