@@ -50,7 +50,10 @@ async function select(page, name) {
   const box = page.getByRole('textbox', { name: 'Selected cells' });
   await box.fill(name);
   await box.press('Enter');
-  await until(`the selection of ${name}`, async () => (await box.inputValue()) === name);
+  await until(`the selection of ${name}`, async () => {
+    const [row, column] = await page.evaluate(() => window.spreadsheet.peek().cell.peek());
+    return name.split(':')[0] === `${String.fromCharCode(64 + column)}${row}` && (await box.inputValue()) === name && page.evaluate(() => document.activeElement.matches('.cells'));
+  });
 }
 
 /** Types into a cell. */

@@ -3,7 +3,7 @@
 
 /** The cells of a tab. Only those in view are rendered. */
 
-import { useEffect, useRef } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
 import { rowHeight } from '../app/window';
 import { inRange, isFormula, keyOf, letters, nameOf, type Range } from './cells';
 import { changeOf } from './changes';
@@ -43,7 +43,8 @@ export function Grid({ sheet }: { sheet: Sheet }) {
   const columns = Array.from({ length: Math.max(0, lastSeen - firstSeen + 1) }, (_, i) => firstSeen + i);
   const [row, column] = sheet.end.value;
   useEffect(() => reveal(element.current!, row, lefts[column - 1], lefts[column], height), [row, column, tab]);
-  useEffect(() => {
+  // With the rendering, not after it: a later focus would take keys from what was focused meanwhile.
+  useLayoutEffect(() => {
     if (sheet.editing.value === null) element.current!.focus({ preventScroll: true });
   }, [sheet.editing.value === null, tab]);
   const template = { gridTemplateColumns: `${lefts[firstSeen - 1]}px ${columns.map((one) => `${widthOf(tab, one)}px`).join(' ')}` };
@@ -76,7 +77,7 @@ export function Grid({ sheet }: { sheet: Sheet }) {
       onPointerDown={(event) => {
         const at = cellAt(event);
         if (!at || event.button !== 0 || (event.target as HTMLElement).closest('input')) return;
-        if ((event.target as HTMLElement).classList.contains('handle')) return;
+        if ((event.target as HTMLElement).classList.contains('fill-handle')) return;
         if (sheet.editing.value !== null && !sheet.commit()) return;
         sheet.select(...at, event.shiftKey);
         drag(event, (to) => sheet.select(...to, true), () => undefined);
@@ -139,7 +140,7 @@ function Cell({ look: { sheet, tab, active: activeRow, activeColumn, range, edit
   return (
     <span id={`cell-${nameOf(row, column)}`} data-cell={`${row},${column}`} role="gridcell" aria-colindex={column} aria-selected={selected} aria-readonly={bound && tab.fixed(row, column) !== '' ? true : undefined} class={kind} title={text.length > 14 ? text : undefined}>
       {active && editing ? <Editor sheet={sheet} /> : text}
-      {row === range.bottom && column === range.right && !editing && !tab.at && <i class="handle" onPointerDown={(event) => fillFrom(sheet, event)} />}
+      {row === range.bottom && column === range.right && !editing && !tab.at && <i class="fill-handle" onPointerDown={(event) => fillFrom(sheet, event)} />}
     </span>
   );
 }
@@ -147,7 +148,7 @@ function Cell({ look: { sheet, tab, active: activeRow, activeColumn, range, edit
 /** The field in the selected cell. */
 function Editor({ sheet }: { sheet: Sheet }) {
   const element = useRef<HTMLInputElement>(null);
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (document.activeElement?.closest('.formula-bar')) return;
     element.current!.focus({ preventScroll: true });
     const end = element.current!.value.length;
