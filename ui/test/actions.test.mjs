@@ -104,7 +104,7 @@ describe('a Deployment', () => {
     await page.keyboard.press('Home');
     await focused('Scale…');
     await page.keyboard.press('Enter');
-    await until('the field', () => page.getByLabel('Replicas').evaluate((field) => field === document.activeElement));
+    await until('the field', () => page.getByRole('spinbutton', { name: /^Replicas/ }).evaluate((field) => field === document.activeElement));
     await page.keyboard.press('Control+a');
     await page.keyboard.type('5');
     await shows(page, 'Scale', 'spec.replicas', '-2', '+5');
@@ -126,7 +126,7 @@ describe('a Deployment', () => {
   test('is not scaled if somebody else does it meanwhile; a new status is no conflict', async () => {
     await show(page, path());
     await ask(page, 'Scale…');
-    await page.getByLabel('Replicas').fill('4');
+    await page.getByRole('spinbutton', { name: /^Replicas/ }).fill('4');
     await shows(page, 'Scale', '+4');
     await kubectl('-n', ns, 'scale', 'deployment/web', '--replicas=3');
     await button(dialog(page), 'Scale').click();
@@ -135,7 +135,7 @@ describe('a Deployment', () => {
     await checked(page, 'action-conflict');
     await button(dialog(page), 'Look again').click();
     await until('the current value', async () => (await dialog(page).innerText()).includes('3 now'));
-    await page.getByLabel('Replicas').fill('2');
+    await page.getByRole('spinbutton', { name: /^Replicas/ }).fill('2');
     await shows(page, 'Scale', '-3', '+2');
     const { metadata: { resourceVersion } } = await api(path());
     await kubectl('-n', ns, 'patch', 'deployment/web', '--subresource=status', '-p', '{"status":{"conditions":[{"type":"Seen","status":"True"}]}}');
@@ -448,7 +448,7 @@ test('on a phone, a finger reaches everything', async () => {
   await until('no menu', async () => (await phone.getByRole('menuitem').count()) === 0);
   await button(phone, 'Actions').click();
   await phone.getByRole('menuitem', { name: 'Scale…', exact: true }).click();
-  await phone.getByLabel('Replicas').fill('7');
+  await phone.getByRole('spinbutton', { name: /^Replicas/ }).fill('7');
   await shows(phone, 'Scale', '+7');
   assert.deepEqual((await phone.evaluate(smallTargets)).small, []);
   assert.deepEqual((await phone.evaluate(overflowing)).out, []);

@@ -75,7 +75,7 @@ const functions = {
     assert.notEqual(next, name);
     await until('the panel of the next Pod', async () => (await page.locator('.panel h2').innerText()) === next);
     await tabTo(page, 'Overview');
-    for (const [tab, what] of [['Story', /\d episode/], ['YAML', /kind: Pod/], ['Logs', /\S/], ['Versions', /created|changed/]]) {
+    for (const [tab, what] of [['Story', /\d episode/], ['Relations', /what it leads to/], ['YAML', /kind: Pod/], ['Logs', /\S/], ['Versions', /created|changed/]]) {
       await page.keyboard.press('ArrowRight');
       await until(`the focus on ${tab}`, async () => (await focused(page)) === tab);
       await until(`the content of ${tab}`, async () => what.test(await page.getByRole('tabpanel').innerText()));
