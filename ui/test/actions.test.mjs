@@ -26,6 +26,8 @@ before(async () => {
 });
 
 after(async () => {
+  // Without metrics it needs attention, which is not what other tests look for.
+  await kubectl('-n', ns, 'delete', 'horizontalpodautoscaler', '--all');
   if (page) clean(page);
   await browser?.close();
 });

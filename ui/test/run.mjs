@@ -23,7 +23,7 @@ import { startAll } from './cluster.mjs';
  */
 const OWN_CLUSTERS = [
   ['actions', 'firefox', 'focus', 'informer', 'kinds', 'outage', 'past', 'proxied', 'views', 'workloads'],
-  ['address', 'axe', 'denied', 'details', 'login', 'restricted', 'shared', 'spreadsheet', 'story'],
+  ['address', 'axe', 'denied', 'login', 'restricted', 'shared', 'spreadsheet', 'story'],
 ];
 
 process.env.GOGC ??= '300'; // of the clusters: an API server collects much garbage at its start
