@@ -38,6 +38,18 @@ const (
 	historyPath = "/watchkeeper/v1/history"
 )
 
+// Choose chooses the server of --server or the environment, else the gateway on this machine
+// if it serves the cluster of the context, and uses it. It returns its URL, or "" for the API
+// server of the context.
+func (f *Flags) Choose(ctx context.Context) (string, error) {
+	server, err := f.Server()
+	if server == "" && err == nil {
+		return f.UseLocal(ctx), nil
+	}
+	f.Use(server)
+	return server, err
+}
+
 // UseLocal makes the gateway on this machine the server if it serves the cluster of the
 // context, which it is if both have the same UID of the namespace kube-system. It returns
 // the URL of the gateway, "" if it is not used. Flags with a server or with credentials of their own exclude it: a local

@@ -12,21 +12,11 @@ import (
 	"strings"
 )
 
-// server chooses the server, and returns its URL, or "" for that of the context.
-func (c *command) server(ctx context.Context) (string, error) {
-	server, err := c.flags.Server()
-	if server == "" && err == nil {
-		return c.flags.UseLocal(ctx), nil
-	}
-	c.flags.Use(server)
-	return server, err
-}
-
 // connect chooses the server; live is for tables that update in place, which read moments of
 // their own. The caller calls end when the command is done.
 func (c *command) connect(ctx context.Context, live bool) (end func(), err error) {
 	end = func() {}
-	server, err := c.server(ctx)
+	server, err := c.flags.Choose(ctx)
 	if err != nil || c.at == "" {
 		return end, err
 	}

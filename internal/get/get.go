@@ -79,7 +79,7 @@ func New(o Options) *cobra.Command {
 	f.BoolVar(&c.warningsAsErrors, "warnings-as-errors", false, "Treat warnings received from the server as errors and exit with a non-zero exit code")
 	c.flags.AddTo(f)
 	addVerbosity(f)
-	completion.Add(cmd, completion.Server{Flags: c.flags, Connect: c.server}, completion.Options{Objects: true, Moments: []string{"at"}})
+	completion.Add(cmd, completion.Server{Flags: c.flags, Connect: c.flags.Choose}, completion.Options{Objects: true, Moments: []string{"at"}})
 	return cmd
 }
 

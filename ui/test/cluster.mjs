@@ -144,7 +144,7 @@ export async function startComponent(component) {
 }
 
 /** Waits up to a minute until a function returns a true value, and returns it. The last exception is part of the error. */
-export async function until(what, test, seconds = Number(process.env.PATIENCE ?? 60)) {
+export async function until(what, test, seconds = 60) {
   const deadline = Date.now() + seconds * 1000;
   let why = '';
   // Most conditions are soon true, and each test costs 5 ms of the processors.

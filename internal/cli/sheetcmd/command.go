@@ -87,23 +87,13 @@ removes a value. Formulas with functions that are not supported are refused.
 	if n := f.Lookup("namespace"); n != nil {
 		n.Usage = "namespace; the default is that of the current context"
 	}
-	completion.Add(cmd, completion.Server{Flags: c.flags, Connect: c.server}, completion.Options{File: "xlsx"})
+	completion.Add(cmd, completion.Server{Flags: c.flags, Connect: c.flags.Choose}, completion.Options{File: "xlsx"})
 	return cmd
 }
 
 const connection = `The server is the one of --server or WATCHKEEPER_SERVER, else the gateway on this
 machine if it serves the cluster of the current context, else the API server of the
 context.`
-
-// server chooses the server, and returns its URL, or "" for that of the context.
-func (c *command) server(ctx context.Context) (string, error) {
-	server, err := c.flags.Server()
-	if server == "" && err == nil {
-		return c.flags.UseLocal(ctx), nil
-	}
-	c.flags.Use(server)
-	return server, err
-}
 
 func (c *command) run(ctx context.Context, path string, kinds []string) (err error) {
 	switch {
@@ -118,7 +108,7 @@ func (c *command) run(ctx context.Context, path string, kinds []string) (err err
 	if c.data, err = os.ReadFile(path); err != nil && !os.IsNotExist(err) {
 		return err
 	}
-	if _, err := c.server(ctx); err != nil {
+	if _, err := c.flags.Choose(ctx); err != nil {
 		return err
 	}
 	if c.cluster, err = newCluster(c.flags); err != nil {
