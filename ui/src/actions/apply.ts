@@ -57,6 +57,3 @@ async function recordedBefore(path: string, written: Stored, signal: AbortSignal
     return undefined; // the object as the dialog had it is known
   }
 }
-
-/** An error in words. */
-export const wordsOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));

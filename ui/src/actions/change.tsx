@@ -3,12 +3,13 @@
 
 /** A form that changes an object: it shows what the API server would make of the change, and then applies it. */
 
+import { messageOf } from '../app/api';
 import type { ComponentChildren } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import { Hunks } from '../panel/difference';
 import type { Edit } from '../write/patch';
 import { Conflict } from '../write/write';
-import { apply, preview, wordsOf, type Preview } from './apply';
+import { apply, preview, type Preview } from './apply';
 import { Buttons, Problem, useFirstField, Warnings } from './frame';
 import { done, type Subject } from './state';
 
@@ -53,7 +54,7 @@ export function Change({ subject, edits, press, words, undone, blocked = '', com
     const timer = setTimeout(() => {
       preview(subject, ask, stop.signal).then(
         (preview) => setChecked({ key, preview, problem: '', conflict: false }),
-        (error: unknown) => stop.signal.aborted || setChecked({ key, problem: wordsOf(error), conflict: error instanceof Conflict }),
+        (error: unknown) => stop.signal.aborted || setChecked({ key, problem: messageOf(error), conflict: error instanceof Conflict }),
       );
     }, pause);
     return () => {
@@ -74,7 +75,7 @@ export function Change({ subject, edits, press, words, undone, blocked = '', com
       },
       (error: unknown) => {
         setWriting(false);
-        setChecked({ key, problem: `Nothing was written. ${wordsOf(error)}`, conflict: error instanceof Conflict });
+        setChecked({ key, problem: `Nothing was written. ${messageOf(error)}`, conflict: error instanceof Conflict });
       },
     );
   };

@@ -4,11 +4,10 @@
 /** Deletes an object, after the API server was asked whether it would. */
 
 import { useEffect, useState } from 'preact/hooks';
-import { apiError, apiURL, request } from '../app/api';
+import { apiError, apiURL, request, messageOf } from '../app/api';
 import { Hunks, wholeObject } from '../panel/difference';
 import { warningsOf } from '../write/warnings';
 import type { Stored } from '../write/write';
-import { wordsOf } from './apply';
 import { controllerWords, type FormProps } from './forms';
 import { Buttons, Problem, useFirstField, Warnings } from './frame';
 import { plain } from './object';
@@ -56,7 +55,7 @@ export function Delete({ subject, again, close }: FormProps) {
     const stop = new AbortController();
     remove(subject, policy, true, stop.signal).then(
       ({ warnings }) => setChecked({ policy, warnings, problem: '' }),
-      (error: unknown) => stop.signal.aborted || setChecked({ policy, warnings: [], problem: wordsOf(error) }),
+      (error: unknown) => stop.signal.aborted || setChecked({ policy, warnings: [], problem: messageOf(error) }),
     );
     return () => stop.abort();
   }, [subject, policy]);
@@ -74,7 +73,7 @@ export function Delete({ subject, again, close }: FormProps) {
       },
       (error: unknown) => {
         setWriting(false);
-        setChecked({ policy, warnings: [], problem: `Nothing was deleted. ${wordsOf(error)}` });
+        setChecked({ policy, warnings: [], problem: `Nothing was deleted. ${messageOf(error)}` });
       },
     );
   };

@@ -3,10 +3,11 @@
 
 /** Drains a Node: what it does with which Pod, its progress, and what it did. */
 
+import { messageOf } from '../app/api';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { count } from '../data/quantity';
 import { send } from '../write/write';
-import { preview, targetOf, undo, wordsOf, type Preview } from './apply';
+import { preview, targetOf, undo, type Preview } from './apply';
 import { Shown } from './change';
 import { drain, podsOf } from './drain';
 import { cordonEdits, type FormProps } from './forms';
@@ -30,7 +31,7 @@ export function Drain({ subject, again, close }: FormProps) {
       setPlan(planOf(await podsOf(node, stop.signal)));
       if (!cordoned) setCordon(await preview(subject, cordonEdits(subject), stop.signal));
     };
-    ask().catch((error: unknown) => stop.signal.aborted || setProblem(wordsOf(error)));
+    ask().catch((error: unknown) => stop.signal.aborted || setProblem(messageOf(error)));
     return () => stop.abort();
   }, [subject]);
   useFirstField(plan !== null);
@@ -54,7 +55,7 @@ export function Drain({ subject, again, close }: FormProps) {
     run(plan, stop.current.signal).catch((error: unknown) => {
       stop.current = null;
       setEvictions(null);
-      setProblem(`Nothing was written. ${wordsOf(error)}`);
+      setProblem(`Nothing was written. ${messageOf(error)}`);
     });
   };
   if (evictions) return <Progress node={node} all={evictions} ended={ended} close={close} stop={() => stop.current?.abort()} />;

@@ -3,7 +3,7 @@
 
 /** Evicts the Pods of a Node, as kubectl drain does. */
 
-import { apiURL, getJSON, request } from '../app/api';
+import { apiURL, getJSON, request, messageOf } from '../app/api';
 import { reasonOf, type Eviction, type NodePod } from './plan';
 
 const podsPath = (node: string): string => `api/v1/pods?fieldSelector=${encodeURIComponent(`spec.nodeName=${node}`)}`;
@@ -32,7 +32,7 @@ async function evict(one: Eviction): Promise<void> {
       body: JSON.stringify({ apiVersion: 'policy/v1', kind: 'Eviction', metadata: { name, namespace }, deleteOptions: { preconditions: { uid } } }),
     });
   } catch (error) {
-    again(error instanceof Error ? error.message : String(error));
+    again(messageOf(error));
     return;
   }
   if (response.ok) Object.assign(one, { state: 'evicted', reason: '' });

@@ -4,10 +4,10 @@
 /** Edits an object as YAML. Only what was changed is written. */
 
 import { useEffect, useRef, useState } from 'preact/hooks';
-import { getJSON } from '../app/api';
+import { getJSON, messageOf } from '../app/api';
 import { editsBetween, pathText, type Edit } from '../write/patch';
 import { Conflict, type Stored } from '../write/write';
-import { apply, preview, wordsOf, type Preview } from './apply';
+import { apply, preview, type Preview } from './apply';
 import { Shown } from './change';
 import { knowing, readText, taking, textOf, type Parser } from './document';
 import { Controlled, type FormProps } from './forms';
@@ -39,7 +39,7 @@ export function Editor({ subject, close, parser }: FormProps & { parser: Parser 
   const refuse = (error: unknown, lead = ''): void => {
     if (stop.current.signal.aborted) return;
     setChecked(null);
-    setProblem(lead + wordsOf(error));
+    setProblem(lead + messageOf(error));
     setConflict(error instanceof Conflict ? error : null);
   };
   const check = async (from = base, now = latest.current): Promise<void> => {

@@ -5,10 +5,9 @@
 
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { ComponentType } from 'preact';
-import { getJSON } from '../app/api';
+import { getJSON, messageOf } from '../app/api';
 import { written } from '../app/state';
 import type { Stored } from '../write/write';
-import { wordsOf } from './apply';
 import { Delete } from './delete';
 import type { Parser } from './document';
 import { Drain } from './drain-form';
@@ -48,7 +47,7 @@ function Dialog({ name, path, kind, version }: Asked) {
         setTurn(times);
         setProblem('');
       },
-      (error: unknown) => stop.signal.aborted || setProblem(wordsOf(error)),
+      (error: unknown) => stop.signal.aborted || setProblem(messageOf(error)),
     );
     return () => stop.abort();
   }, [path, times]);
@@ -100,7 +99,7 @@ function Said() {
       const result = await run(here.signal);
       if (!here.signal.aborted) done.value = result;
     } catch (error) {
-      if (!here.signal.aborted) done.value = { words: `${label} was not possible. ${wordsOf(error)}`, failed: true };
+      if (!here.signal.aborted) done.value = { words: `${label} was not possible. ${messageOf(error)}`, failed: true };
     } finally {
       setUndoing(false);
     }

@@ -3,11 +3,11 @@
 
 /** Rolls an object back to a recorded version: its spec, or what it has instead, is replaced. */
 
+import { messageOf } from '../app/api';
 import { useEffect, useState } from 'preact/hooks';
 import { history } from '../time/history';
 import { full } from '../time/words';
 import { editsBetween, type Edit } from '../write/patch';
-import { wordsOf } from './apply';
 import { Change } from './change';
 import { Controlled, type FormProps } from './forms';
 import { contentOf } from './object';
@@ -30,7 +30,7 @@ export function Rollback({ subject, version = '', ...rest }: FormProps) {
       if (!one?.object || one.resourceVersion !== version) throw new Error(`The version ${version} is not recorded any more.`);
       return [...found, { rv: version, time: one.time, content: contentOf(one.object), object: one.object }];
     };
-    load().then(setStates, (error: unknown) => stop.signal.aborted || setProblem(wordsOf(error)));
+    load().then(setStates, (error: unknown) => stop.signal.aborted || setProblem(messageOf(error)));
     return () => stop.abort();
   }, [path, object, version]);
   const state = states?.find(({ rv }) => rv === chosen) ?? (chosen ? undefined : states?.[0]);

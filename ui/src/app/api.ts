@@ -53,6 +53,12 @@ export async function askJSON<T>(url: string | URL, signal?: AbortSignal, accept
 /** Requests an object, a list or a document of the API. */
 export const getJSON = <T>(path: string, at = '', signal?: AbortSignal, accept = 'application/json'): Promise<T> => askJSON<T>(apiURL(path, at), signal, accept);
 
+/** Accepts a list of the metadata alone. */
+export const METADATA = 'application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1';
+
+/** The words of what was thrown. */
+export const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
+
 /** Makes an error of a response. */
 export async function apiError(response: Response): Promise<ApiError> {
   const text = await response.text();

@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
+import { messageOf } from '../app/api';
 import { signal } from '@preact/signals';
 import { discover } from './discovery';
 import type { Resource } from './resources';
@@ -20,6 +21,6 @@ export async function learn(): Promise<void> {
     problem.value = '';
   } catch (error) {
     asked = 0;
-    problem.value = error instanceof Error ? error.message : String(error);
+    problem.value = messageOf(error);
   }
 }

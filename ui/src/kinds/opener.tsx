@@ -5,7 +5,7 @@
 
 import { batch } from '@preact/signals';
 import { useEffect, useRef, useState } from 'preact/hooks';
-import { getJSON } from '../app/api';
+import { getJSON, METADATA } from '../app/api';
 import { cluster, filter, kind, mode, opener, selection, selectionOf, view } from '../app/state';
 import { useDialog } from '../shell/focus';
 import { learn, problem, resources } from './known';
@@ -20,7 +20,7 @@ const pause = 120;
 /** The names of the objects of a resource. */
 async function namesOf(resource: Resource, at: string, signal: AbortSignal): Promise<[string | null, string][]> {
   const { items } = await getJSON<{ items: { metadata: { namespace?: string; name: string } }[] | null }>(
-    `${collection(resource)}?limit=${maxSearched}`, at, signal, 'application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1',
+    `${collection(resource)}?limit=${maxSearched}`, at, signal, METADATA,
   );
   return (items ?? []).map(({ metadata }) => [metadata.namespace ?? null, metadata.name]);
 }

@@ -8,7 +8,7 @@
  */
 
 import { signal } from '@preact/signals';
-import { ApiError, getJSON } from '../app/api';
+import { ApiError, getJSON, messageOf } from '../app/api';
 import { sentence } from '../data/quantity';
 import { collection } from '../kinds/resources';
 import type { Edit, Path } from '../write/patch';
@@ -156,7 +156,7 @@ export class Applier {
     this.book.touch();
   }
 
-  #refuse({ tab, entry, changes }: Group, error: unknown, writing: boolean): void {
+  #refuse({ tab, changes }: Group, error: unknown, writing: boolean): void {
     const unknown = writing && (!(error instanceof ApiError || error instanceof Conflict) || (error instanceof ApiError && error.code >= 500));
     const message = unknown ? `${sentence(messageOf(error))} It is not known whether the change was written.` : messageOf(error);
     const of = (change: Change): boolean => {
@@ -164,7 +164,6 @@ export class Applier {
       return error.edits.some(({ edit }) => edit.old === change.old && edit.value === change.value);
     };
     for (const change of changes) tab.failures.set(change.key, of(change) ? message : `Not written, because of ${nameOfOther(error, change)}: ${message}`);
-    entry.version++;
     this.book.touch();
   }
 }
@@ -206,5 +205,3 @@ async function patient<T>(request: () => Promise<T>): Promise<T> {
     }
   }
 }
-
-const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));

@@ -4,7 +4,7 @@
 /** A workbook: its tabs, what is typed into them, and the formulas' results. */
 
 import { signal } from '@preact/signals';
-import { cellOf, inRange, isFormula, keyOf, type Range } from './cells';
+import { cellOf, inRange, isFormula, keyOf, movedKey, type Range, type Reshaping } from './cells';
 import type { Engine } from './engine';
 import type { Input, Result } from './formulas';
 import { unsupported } from './functions';
@@ -45,7 +45,7 @@ export class Book {
     this.#engine = start({
       results: (results) => {
         for (const result of results) this.tabs[result.tab]?.results.set(keyOf(result.row, result.column), result);
-        this.#touch();
+        this.touch();
       },
       failed: (error) => (this.broken.value = error),
     });
@@ -62,7 +62,7 @@ export class Book {
       typed: (inputs) => this.#engine.set(inputs),
       changed: (of) => {
         void this.#trim(of);
-        this.#touch();
+        this.touch();
       },
     });
     fill(tab);
@@ -70,7 +70,7 @@ export class Book {
     this.#describe();
     this.#engine.set(tab.typed());
     tab.show(this.#at);
-    this.#touch();
+    this.touch();
     return tab;
   }
 
@@ -191,7 +191,7 @@ export class Book {
       await this.#reshape(tab, 'deleteRows', first, count, () => tab.removeRows(first, count));
       row = first;
     }
-    this.#touch();
+    this.touch();
   }
 
   /** All rows are in use by objects that do not exist any more. */
@@ -208,33 +208,24 @@ export class Book {
     return [...tab.inputs.keys()].filter((key) => inRange(range, ...cellOf(key)));
   }
 
-  /** Renders again. */
-  touch(): void {
-    this.#touch();
-  }
-
   #columnsChanged(tab: Tab): void {
     this.#describe();
     this.#engine.set(tab.typed());
     tab.show(this.#at);
-    this.#touch();
+    this.touch();
   }
 
-  async #reshape(tab: Tab, what: 'insertColumns' | 'deleteColumns' | 'deleteRows', at: number, count: number, then: () => void = () => undefined): Promise<void> {
+  async #reshape(tab: Tab, what: Reshaping, at: number, count: number, then: () => void = () => undefined): Promise<void> {
     const asked = this.#engine.ask({ kind: 'reshape', tab: tab.index, what, at, count });
     // What the cluster changes from now on is typed after it.
-    const moved = <T>(cells: Map<number, T>): void => {
+    for (const cells of [tab.inputs, tab.bases, tab.results, tab.failures] as Map<number, unknown>[]) {
       const old = [...cells];
       cells.clear();
       for (const [key, value] of old) {
-        let [row, column] = cellOf(key);
-        if (what === 'deleteRows') row = row < at ? row : row < at + count ? 0 : row - count;
-        else if (what === 'insertColumns') column = column < at ? column : column + count;
-        else column = column < at ? column : column < at + count ? 0 : column - count;
-        if (row && column) cells.set(keyOf(row, column), value);
+        const to = movedKey(key, what, at, count);
+        if (to) cells.set(to, value);
       }
-    };
-    for (const cells of [tab.inputs, tab.bases, tab.results, tab.failures]) moved(cells as Map<number, unknown>);
+    }
     then();
     this.#undo.length = 0;
     for (const [i, row, column, text] of await asked) this.tabs[i].inputs.set(keyOf(row, column), text);
@@ -264,7 +255,7 @@ export class Book {
       const [row, column] = cellOf(key);
       return [tab.index, row, column, tab.typedAt(row, column)];
     }));
-    this.#touch();
+    this.touch();
   }
 
   #free(name: string): string {
@@ -289,10 +280,11 @@ export class Book {
       tab.results.clear();
       this.#engine.set(tab.typed());
     }
-    this.#touch();
+    this.touch();
   }
 
-  #touch(): void {
+  /** Renders again, with the next frame. */
+  touch(): void {
     if (this.#due) return;
     this.#due = true;
     const began = performance.now();

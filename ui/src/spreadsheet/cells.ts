@@ -30,6 +30,17 @@ export function parseName(name: string): [number, number] | null {
 export const keyOf = (row: number, column: number): number => row * 1024 + column;
 export const cellOf = (key: number): [number, number] => [Math.floor(key / 1024), key % 1024];
 
+/** How whole rows or columns come and go. */
+export type Reshaping = 'insertColumns' | 'deleteColumns' | 'deleteRows';
+
+/** Where a cell is after `count` rows or columns from `at` on came or went, as a key; 0 if it went with them. */
+export function movedKey(key: number, what: Reshaping, at: number, count: number): number {
+  const [row, column] = cellOf(key);
+  const position = what === 'deleteRows' ? row : column;
+  const moved = position < at ? position : what === 'insertColumns' ? position + count : position < at + count ? 0 : position - count;
+  return !moved ? 0 : what === 'deleteRows' ? keyOf(moved, column) : keyOf(row, moved);
+}
+
 /** A range of cells, both ends included. */
 export interface Range {
   top: number;

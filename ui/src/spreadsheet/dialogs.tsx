@@ -5,9 +5,9 @@
 
 import type { ComponentChildren } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
-import { getJSON } from '../app/api';
+import { getJSON, METADATA } from '../app/api';
 import { resources } from '../kinds/known';
-import { named } from '../kinds/resources';
+import { collection, named } from '../kinds/resources';
 import { useDialog } from '../shell/focus';
 import { suggested, usualColumns } from './columns';
 import { columnOf } from './path';
@@ -96,7 +96,7 @@ export function NewTab({ sheet, close }: { sheet: Sheet; close: () => void }) {
       } else {
         // Only the namespaces that have such objects.
         const { items } = await getJSON<{ items: { metadata: { namespace: string } }[] }>(
-          `${`/${resource.group ? `apis/${resource.group}` : 'api'}/${resource.version}/${resource.name}`}?${new URLSearchParams(selected.selector ? { labelSelector: selected.selector } : {})}`, '', undefined, 'application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1',
+          `${collection(resource)}?${new URLSearchParams(selected.selector ? { labelSelector: selected.selector } : {})}`, '', undefined, METADATA,
         );
         const namespaces = [...new Set(items.map(({ metadata }) => metadata.namespace))].sort();
         if (namespaces.length === 0) throw new Error(`There are no ${resource.name}.`);

@@ -4,7 +4,7 @@
 /** The page's side of the worker that evaluates formulas. */
 
 import { trustedWorker } from '../app/trusted';
-import type { Range } from './cells';
+import type { Range, Reshaping } from './cells';
 import type { Input, Result } from './formulas';
 import workerURL from './formulas-worker?worker&url';
 
@@ -15,7 +15,7 @@ export type Question =
   | { kind: 'set'; inputs: Input[] }
   | { kind: 'fill'; id: number; tab: number; range: Range; to: number; down: boolean }
   | { kind: 'copy'; id: number; from: number; range: Range; tab: number; row: number; column: number }
-  | { kind: 'reshape'; id: number; tab: number; what: 'insertColumns' | 'deleteColumns' | 'deleteRows'; at: number; count: number };
+  | { kind: 'reshape'; id: number; tab: number; what: Reshaping; at: number; count: number };
 
 export type Answer =
   | { kind: 'ready' }

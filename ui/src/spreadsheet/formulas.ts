@@ -8,7 +8,7 @@
  */
 
 import { Model } from '@ironcalc/wasm';
-import { cellOf, isFormula, keyOf, type Range } from './cells';
+import { cellOf, isFormula, keyOf, movedKey, type Range, type Reshaping } from './cells';
 
 /** What is typed into a cell of a tab; empty clears it. */
 export type Input = [tab: number, row: number, column: number, text: string];
@@ -86,12 +86,14 @@ export class Formulas {
 
   /** Types into cells. `bound`: their formulas give values of the cluster, which need all digits. */
   set(inputs: Input[], bound: (tab: number, row: number, column: number) => boolean): void {
+    let changed = false; // which formulas there are
     for (const [tab, row, column, text] of inputs) {
       const cells = this.#cells[tab];
       if (!cells) continue;
       const key = keyOf(row, column);
       const formula = isFormula(text);
       if (formula || cells.has(key)) {
+        changed = true;
         // What a cell shows also depends on what was in it: it may still have the format of a date.
         this.#model.rangeClearAll(tab, row, column, row, column);
         cells.delete(key);
@@ -104,7 +106,7 @@ export class Formulas {
     }
     this.#inputs += inputs.length;
     this.#renew();
-    this.#findVolatile();
+    if (changed) this.#findVolatile();
   }
 
   /** Evaluates all formulas, and returns the results that differ from the last ones. */
@@ -151,19 +153,18 @@ export class Formulas {
   }
 
   /** Inserts or deletes columns or rows; formulas that refer to others follow. Returns all formulas. */
-  reshape(tab: number, what: 'insertColumns' | 'deleteColumns' | 'deleteRows', at: number, count = 1): Input[] {
+  reshape(tab: number, what: Reshaping, at: number, count = 1): Input[] {
     this.#model[what](tab, at, count);
     const cells = this.#cells[tab];
     const moved = new Map<number, Result | null>();
     for (const [key, last] of cells) {
-      let [row, column] = cellOf(key);
-      if (what === 'deleteRows') row = row < at ? row : row < at + count ? 0 : row - count;
-      else if (what === 'insertColumns') column = column < at ? column : column + count;
-      else column = column < at ? column : column < at + count ? 0 : column - count;
-      if (row && column) moved.set(keyOf(row, column), last && { ...last, row, column });
+      const to = movedKey(key, what, at, count);
+      const [row, column] = cellOf(to);
+      if (to) moved.set(to, last && { ...last, row, column });
     }
     this.#cells[tab] = moved;
     this.#inputs += count;
+    this.#findVolatile();
     return this.#cells.flatMap((of, i) => [...of.keys()].map((key): Input => {
       const [row, column] = cellOf(key);
       return [i, row, column, this.#model.getCellContent(i, row, column)];

@@ -4,12 +4,13 @@
 /** The spreadsheet that the page shows: the workbook, which cells are selected, and what is edited. */
 
 import { batch, signal } from '@preact/signals';
+import { messageOf } from '../app/api';
 import { mode, sheet as address } from '../app/state';
 import { utc } from '../app/zone';
 import { Applier } from './apply';
 import { Automatic } from './automatic';
 import { Book } from './book';
-import { maxColumns, rangeOf, type Range } from './cells';
+import { cellOf, maxColumns, rangeOf, type Range } from './cells';
 import { changesOf, type Change } from './changes';
 import { startEngine } from './engine';
 import { toAddress } from './stored';
@@ -67,8 +68,9 @@ export class Sheet {
     const tab = this.active!;
     let [row, column] = [tab.lastRow, tab.lastBound];
     for (const key of tab.inputs.keys()) {
-      row = Math.max(row, Math.floor(key / 1024));
-      column = Math.max(column, key % 1024);
+      const [r, c] = cellOf(key);
+      row = Math.max(row, r);
+      column = Math.max(column, c);
     }
     return [row + 50, Math.min(maxColumns, Math.max(26, column + 5))];
   }
@@ -139,7 +141,7 @@ export class Sheet {
       await act();
       this.refusal.value = '';
     } catch (error) {
-      this.refusal.value = error instanceof Error ? error.message : String(error);
+      this.refusal.value = messageOf(error);
     }
   }
 
@@ -148,7 +150,7 @@ export class Sheet {
     for (const tab of this.book.tabs) {
       if (tab.at || !tab.complete) continue;
       const pending = new Set(changesOf(tab).map(({ key }) => key));
-      const done = [...tab.bases.keys()].filter((key) => !pending.has(key) && !tab.inputs.get(key)?.startsWith('=') && tab.entryAt(Math.floor(key / 1024))?.gone === false);
+      const done = [...tab.bases.keys()].filter((key) => !pending.has(key) && !tab.inputs.get(key)?.startsWith('=') && tab.entryAt(cellOf(key)[0])?.gone === false);
       if (done.length > 0) this.book.settle(tab, done);
     }
   }

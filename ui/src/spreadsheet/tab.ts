@@ -10,7 +10,7 @@
 
 import { same } from '../write/patch';
 import type { Source } from '../kinds/source';
-import { inputOf, isFormula, keyOf, textOf } from './cells';
+import { cellOf, inputOf, isFormula, keyOf, textOf } from './cells';
 import type { Input, Result } from './formulas';
 import type { Column } from './path';
 import { follow, listAt, type Item, type Selected } from './reading';
@@ -26,8 +26,6 @@ export interface Entry {
   values: unknown[];
   /** It does not exist at the shown moment. */
   gone: boolean;
-  /** Incremented with each change, so that only changed rows are rendered. */
-  version: number;
 }
 
 /** The objects begin in this row, and the paths in this column. */
@@ -192,7 +190,7 @@ export class Tab {
       for (let row = firstRow; row <= this.lastRow; row++) inputs.push([this.index, row, column, this.typedAt(row, column)]);
     }
     for (const [key, text] of this.inputs) {
-      const [row, column] = [Math.floor(key / 1024), key % 1024];
+      const [row, column] = cellOf(key);
       if (!this.isBound(row, column)) inputs.push([this.index, row, column, text]);
     }
     return inputs;
@@ -256,7 +254,7 @@ export class Tab {
     const at = this.#index.get(item.key);
     let entry = at === undefined ? undefined : this.entries[at];
     if (!entry) {
-      entry = { ...item, values: [], gone: true, version: 0 };
+      entry = { ...item, values: [], gone: true };
       this.#index.set(item.key, this.entries.length);
       this.entries.push(entry);
     }
@@ -270,7 +268,6 @@ export class Tab {
     entry.uid = item.uid;
     entry.rv = item.rv;
     entry.values = item.values;
-    entry.version++;
     for (let column = fresh ? 1 : firstColumn; column <= this.lastBound; column++) {
       const i = column - firstColumn;
       if (!fresh && (i < 0 || same(before[i], item.values[i]))) continue;
@@ -285,7 +282,6 @@ export class Tab {
     const entry = at === undefined ? undefined : this.entries[at];
     if (!entry || entry.gone) return [];
     entry.gone = true;
-    entry.version++;
     const row = firstRow + at!;
     return this.columns.map((_, i): Input => [this.index, row, firstColumn + i, '']).filter(([, , column]) => !this.inputs.has(keyOf(row, column)));
   }
@@ -319,8 +315,7 @@ export class Tab {
         const at = this.columns.indexOf(column);
         if (at < 0 || same(entry.values[at], values?.[i])) return;
         entry.values = this.columns.map((_, c) => (c === at ? values?.[i] : entry.values[c]));
-        entry.version++;
-        inputs.push([this.index, firstRow + index, firstColumn + at, inputOf(values?.[i])]);
+            inputs.push([this.index, firstRow + index, firstColumn + at, inputOf(values?.[i])]);
       });
     });
     this.told.typed(inputs);

@@ -5,7 +5,7 @@
 
 import { signal } from '@preact/signals';
 import { useState } from 'preact/hooks';
-import { apiError, request } from '../app/api';
+import { apiError, request, messageOf } from '../app/api';
 import { parseFilter } from '../app/filter';
 import { cluster, filter, marks, range, scope } from '../app/state';
 import { bearer } from '../app/token';
@@ -83,7 +83,7 @@ async function refusal(url: string): Promise<string> {
     const response = await request(url, { signal: stop.signal });
     return response.ok ? '' : (await apiError(response)).message;
   } catch (error) {
-    return error instanceof Error ? error.message : String(error);
+    return messageOf(error);
   } finally {
     stop.abort();
   }
