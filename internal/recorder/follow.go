@@ -23,6 +23,9 @@ type follower struct {
 	rv     uint64          // the writer has everything up to here
 	at     time.Time       // when that was the head
 	held   []history.Event // events of a gap whose end the cursor has not reached
+	// compared is what the record was last compared with, and when. Events up to there are
+	// observed then, however long the timeline has had them.
+	compared history.Moment
 }
 
 // run records the timeline until it is closed, or ctx ends. complete reports whether
@@ -93,6 +96,14 @@ func (f *follower) next(ctx context.Context) error {
 		return err
 	}
 	events, at := appendEvents(f.held, b.Events), b.At
+	for i := range events {
+		if events[i].Object.RV <= f.compared.RV {
+			events[i].At = f.compared.At
+		}
+	}
+	if f.cursor.RV() <= f.compared.RV {
+		at = f.compared.At
+	}
 	if f.more = b.More; b.More {
 		at = lastAt(events, at)
 	}
@@ -174,7 +185,8 @@ func lastAt(events []history.Event, otherwise time.Time) time.Time {
 	return otherwise
 }
 
-// catchUp compares the recorded state with the timeline's, and records the difference.
+// catchUp compares the recorded state with one of the timeline's, records the difference,
+// and goes on from there.
 func (f *follower) catchUp(ctx context.Context) error {
 	v := f.tl.View()
 	if v.Closed() {
@@ -184,17 +196,35 @@ func (f *follower) catchUp(ctx context.Context) error {
 		return err
 	}
 	f.held = nil
-	list := listOf(history.Form{ListKind: v.ListKind, Item: v.BookmarkTemplate}, v.RV)
-	list.Items = slices.Collect(v.All("", ""))
+	from := f.meets(v)
+	state, err := f.tl.AtOf(v, from)
+	if err != nil {
+		return err
+	}
+	f.tl.Hold(from)
+	list := listOf(history.Form{ListKind: v.ListKind, Item: v.BookmarkTemplate}, from)
+	list.Items = slices.Collect(state.All("", ""))
 	wasDiverged := f.r.c.divergedFrom(f.tl, v)
 	continued, err := f.r.w.take(list, "", wasDiverged, f.r.s.r.opts.Now) // the definition is not known here
 	if err != nil {
 		return err
 	}
 	f.r.c.compared(f.tl, v, wasDiverged)
-	f.r.log.Info("recorded the state of the cache", "rv", v.RV, "continued", continued)
-	f.rv, f.at = v.RV, f.r.w.position().At
-	f.tl.Hold(v.RV)
-	f.cursor, err = f.tl.WatchFrom(v, v.RV, timeline.Interest{})
+	f.r.log.Info("recorded the state of the cache", "rv", from, "continued", continued)
+	f.rv, f.at = from, f.r.w.position().At
+	f.compared = history.Moment{RV: v.RV, At: f.at}
+	f.cursor, err = f.tl.WatchFrom(v, from, timeline.Interest{})
 	return err
+}
+
+// meets returns the RV at which the record is compared with a view: the first one from the
+// record's head on that the view can continue from. A gap that the comparison leaves ends
+// there. If it ended later, the view could continue a client inside the gap, which may have
+// a part of the difference.
+func (f *follower) meets(v *timeline.View) uint64 {
+	rv := max(v.Start, min(f.r.w.position().RV, v.RV))
+	if g, in := v.GapAround(rv); in {
+		return g.To
+	}
+	return rv
 }

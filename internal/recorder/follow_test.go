@@ -239,6 +239,33 @@ func TestReadFromList(t *testing.T) {
 	r.end()
 }
 
+// TestReadWindow: what a timeline has observed while nothing was recorded is no gap. The gap
+// ends where the timeline begins, so that no client can continue from inside it; what
+// followed is observed when the record gets it.
+func TestReadWindow(t *testing.T) {
+	api := newFakeAPI(t)
+	g := api.run(t, api.recorder(t, vfs.NewMem()))
+	g.recorded(100)
+	g.recorded(api.write("a", "1")) // 102
+	h, _ := g.hold()
+	r := &reading{t: t, h: h, tl: timeline.New(timeline.Options{})}
+	r.tl.Replace(list(110, pod("a", 107, "2"), pod("b", 108, "1")))
+	r.apply(kube.Modified, pod("b", 112, "2"))
+	r.apply(kube.Deleted, pod("a", 114, "2"))
+	time.Sleep(2 * time.Millisecond) // the record has milliseconds
+	began := time.Now().Truncate(time.Millisecond)
+	r.follow()
+	r.apply(kube.Modified, pod("b", 116, "3"))
+	st := g.recorded(116)
+	want(t, "events", events(t, st), "ADDED a@102, MODIFIED a@107<102?, ADDED b@108?, MODIFIED b@112<108, DELETED a@114<107, MODIFIED b@116<112, gap 102-110")
+	for e, err := range st.Events(t.Context(), 102, 116) {
+		if err != nil || e.At.Before(began) {
+			t.Errorf("%s at %d is observed at %v, recording began at %v, %v", e.Type, e.Object.RV, e.At, began, err)
+		}
+	}
+	r.end()
+}
+
 // TestReadFirst: a resource that the gateway already watches when recording begins is
 // recorded.
 func TestReadFirst(t *testing.T) {

@@ -139,7 +139,9 @@ func TestDiskHangs(t *testing.T) {
 	st = g.recorded(api.write("b", "2"))
 	// The first timeline was compared with the record after its end, or not compared.
 	got := events(t, st)
-	if !strings.HasPrefix(got, "ADDED a@102, MODIFIED a@104<102, ") || !strings.Contains(got, "MODIFIED b@112<106") || !strings.Contains(got, ", gap 10") {
+	const exact = "ADDED a@102, MODIFIED a@104<102, ADDED b@106, MODIFIED a@108<104, MODIFIED a@110<108, MODIFIED b@112<106"
+	missed := strings.NewReplacer("b@106,", "b@106?,", "a@108<104", "a@108<104?").Replace(exact) + ", gap 104-108"
+	if got != exact && got != missed {
 		t.Errorf("events: %s", got)
 	}
 	if st.Epoch() != 0 {

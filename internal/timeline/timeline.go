@@ -128,9 +128,16 @@ func (t *Timeline) WaitRV(ctx context.Context, rv uint64) (*View, error) {
 // [ErrFutureRV] or [ErrCompacted].
 func (t *Timeline) At(rv uint64) (*Snapshot, error) {
 	v := t.View()
-	switch {
-	case v == nil:
+	if v == nil {
 		return nil, ErrNotReady
+	}
+	return t.AtOf(v, rv)
+}
+
+// AtOf is At of a view that the caller has loaded: a newer one may begin later, or be of
+// another epoch.
+func (t *Timeline) AtOf(v *View, rv uint64) (*Snapshot, error) {
+	switch {
 	case rv > v.RV:
 		return nil, fmt.Errorf("%w: %d, the head is %d", ErrFutureRV, rv, v.RV)
 	case rv < v.Start || v.inGap(rv):
