@@ -106,10 +106,16 @@ func (n *pathNode) find(quoted string) *pathNode {
 }
 
 // unquoted returns the value of a string in quotes: a part of it, unless it has escapes.
-func unquoted(text string) (value string) {
+func unquoted(text string) string {
 	if plain := text[1 : len(text)-1]; strings.IndexByte(plain, '\\') < 0 {
 		return plain
 	}
+	return unescaped(text)
+}
+
+// unescaped is unquoted for a string with escapes. It is apart because it allocates its
+// result, even where it does not get that far.
+func unescaped(text string) (value string) {
 	if err := json.Unmarshal([]byte(text), &value); err != nil {
 		panic(err) // the text is valid
 	}
