@@ -141,6 +141,11 @@ func TestRows(t *testing.T) {
 	if want := `{"kind":"RowList","apiVersion":"watchkeeper/v1","metadata":{"resourceVersion":"10"},` + columns + a + "," + bRow + "," + c + "]}\n"; code != 200 || body != want {
 		t.Errorf("%d\n got %s\nwant %s", code, body, want)
 	}
+	code, body = b.get("/api/v1/pods?resourceVersion=0&repeated=omit" + query)
+	want := strings.Replace(columns, `"rows"`, `"repeated":"omit","rows"`, 1) + `[0,"d",0,"a",0,null,0,"4",0,"1",0,"web"],[1,"b",1,"5",0,null,0,null],[0,"e",0,"c",1,"6"]]}`
+	if code != 200 || !strings.HasSuffix(body, want+"\n") {
+		t.Errorf("%d\n got %s\nwant %s", code, body, want)
+	}
 	resp := b.open(t.Context(), "/api/v1/pods?resourceVersion=1&resourceVersionMatch=NotOlderThan&limit=2"+query)
 	defer resp.Body.Close()
 	var page struct {
@@ -150,7 +155,7 @@ func TestRows(t *testing.T) {
 	if err := json.NewDecoder(resp.Body).Decode(&page); err != nil || len(page.Rows) != 2 || page.Metadata.Continue == "" || !strings.Contains(resp.Header.Get("Link"), page.Metadata.Continue) {
 		t.Errorf("a page: %+v %v, Link %s", page, err, resp.Header.Get("Link"))
 	}
-	lines, stop := b.watch("resourceVersion=10" + query)
+	lines, stop := b.watch("resourceVersion=10&repeated=omit" + query) // its rows are whole
 	defer stop()
 	b.apply(kube.Modified, pod("d", "a", 11, "app", "web", "x", "1", "other", "1"))
 	b.apply(kube.Modified, pod("d", "a", 12, "app", "api", "x", "1"))
@@ -253,6 +258,8 @@ func TestProjectionsRefused(t *testing.T) {
 		{"pods?resourceVersion=0&fields=a&as=xlsx", "Accept", "text/csv", 406, "accept application/vnd.openxmlformats"},
 		{"pods?resourceVersion=0&fields=a,a&as=xlsx", "", "", 400, "the column a is there twice"},
 		{"pods?resourceVersion=0&fields=a&as=rows&as=rows", "", "", 400, "given 2 times"},
+		{"pods?resourceVersion=0&fields=a&as=rows&repeated=x", "", "", 400, "repeated is \"x\": it has to be omit"},
+		{"pods?resourceVersion=0&fields=a&as=csv&repeated=omit", "", "", 400, "repeated=omit is for as=rows"},
 		{"namespaces/d/pods/a?as=rows&fields=a", "", "", 400, "lists and watches"},
 		{"namespaces/d/pods/a?resourceVersion=0&fields=a", "", "", 400, "lists and watches"},
 		{"pods?resourceVersion=x&fields=a", "", "", 400, "check its path and parameters"},

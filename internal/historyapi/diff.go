@@ -46,7 +46,7 @@ func (c *call) diff() (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if c.query.Has("fields") || c.query.Has("as") {
+	if c.query.Has("fields") || c.query.Has("as") || c.query.Has("repeated") {
 		return c.diffRows(t, streams)
 	}
 	d := diffPage{resource: t.Resource}

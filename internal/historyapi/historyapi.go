@@ -119,7 +119,7 @@ type endpoint struct {
 var endpoints = map[string]endpoint{
 	"":           {serve: (*call).index},
 	"/versions":  {serve: (*call).versions, parameters: []string{"since", "until", "limit", "continue", "noise", "objects"}, object: true},
-	"/diff":      {serve: (*call).diff, parameters: []string{"from", "to", "labelSelector", "fieldSelector", "limit", "continue", "noise", "objects", "fields", "as"}, object: true},
+	"/diff":      {serve: (*call).diff, parameters: []string{"from", "to", "labelSelector", "fieldSelector", "limit", "continue", "noise", "objects", "fields", "as", "repeated"}, object: true},
 	"/failing":   {serve: (*call).failing, parameters: []string{"at"}, object: true},
 	"/counts":    {serve: (*call).counts, parameters: []string{"from", "to", "bin", "resource", "namespace", "filter", "type"}},
 	exportName:   {serve: (*call).export, parameters: []string{"from", "to", "resource", "namespace", "labelSelector", "pseudonyms"}},

@@ -4,6 +4,7 @@
 package historyapi
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"net/http"
@@ -37,7 +38,8 @@ func (c *call) diffRows(t request.Target, streams []*history.Stream) (any, error
 	if err == nil && paths.Columns() == nil {
 		err = errors.New("fields: add as=rows, the form of a difference with fields")
 	}
-	if err != nil {
+	changes, repeatedErr := request.ParseRepeated(c.query)
+	if err = cmp.Or(err, repeatedErr); err != nil {
 		return nil, refuseBad("%v", err)
 	}
 	d := diffPage{resource: t.Resource}
@@ -51,7 +53,7 @@ func (c *call) diffRows(t request.Target, streams []*history.Stream) (any, error
 	if err != nil {
 		return nil, err
 	}
-	rows := &rowDifference{from: d.from.at, to: d.to.at, columns: paths.Columns(), release: release}
+	rows := &rowDifference{from: d.from.at, to: d.to.at, columns: paths.Columns(), changes: changes, release: release}
 	if err := rows.read(c, &d, t.Namespace, paths); err != nil {
 		release()
 		return nil, err
@@ -63,13 +65,18 @@ func (c *call) diffRows(t request.Target, streams []*history.Stream) (any, error
 type rowDifference struct {
 	from, to api.Moment
 	columns  []string
+	changes  bool      // the rows are what differs from the row before
 	parts    []rowPart // in the order of their keys
 	release  func()
 }
 
 // A rowPart has the rows and the deleted objects of a part of the keys, separated by
 // commas.
-type rowPart struct{ rows, deleted []byte }
+type rowPart struct {
+	rows, deleted []byte
+	row           []byte
+	changes       scan.RowChanges
+}
 
 func (d *rowDifference) read(c *call, between *diffPage, namespace string, paths *scan.Paths) error {
 	ctx, at := c.r.Context(), between.to
@@ -84,7 +91,12 @@ func (d *rowDifference) read(c *call, between *diffPage, namespace string, paths
 	return at.Texts(ctx, at.rv, keys, func(part int, key kube.Key, text string) {
 		p := &d.parts[part]
 		if text != "" {
-			p.rows = append(paths.AppendRow(p.rows, text), ',')
+			p.row = paths.AppendRow(p.row[:0], text)
+			if d.changes {
+				p.rows = append(p.changes.Append(p.rows, p.row), ',')
+			} else {
+				p.rows = append(append(p.rows, p.row...), ',')
+			}
 			return
 		}
 		name, err := json.Marshal([]string{key.Namespace(), key.Name()})
@@ -98,13 +110,18 @@ func (d *rowDifference) read(c *call, between *diffPage, namespace string, paths
 // ServeHTTP implements http.Handler.
 func (d *rowDifference) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer d.release()
+	repeated := ""
+	if d.changes {
+		repeated = "omit"
+	}
 	head, err := json.Marshal(struct {
 		Kind       string     `json:"kind"`
 		APIVersion string     `json:"apiVersion"`
 		From       api.Moment `json:"from"`
 		To         api.Moment `json:"to"`
 		Columns    []string   `json:"columns"`
-	}{"RowDifference", "watchkeeper/v1", d.from, d.to, d.columns})
+		Repeated   string     `json:"repeated,omitempty"`
+	}{"RowDifference", "watchkeeper/v1", d.from, d.to, d.columns, repeated})
 	if err != nil {
 		panic(err) // texts and times cannot fail
 	}

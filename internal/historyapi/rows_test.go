@@ -19,6 +19,7 @@ type rowDifference struct {
 	Kind, APIVersion string
 	From, To         api.Moment
 	Columns          []string
+	Repeated         string
 	Rows             []json.RawMessage
 	Deleted          [][2]string
 }
@@ -57,7 +58,15 @@ func TestDiffRows(t *testing.T) {
 			t.Errorf("%s: to %+v", tc.path, d.To)
 		}
 	}
+	// Rows that leave out what they repeat: nothing, in a part of the keys with one object.
+	d := decoded[rowDifference](t, f.get(deploymentDiff+"?from=rv:100&to=rv:120&repeated=omit"+fields))
+	const changes = `[0,"default",0,"web",0,"uid-of-web",0,"120",0,5,0,"nginx:1.27"]`
+	if d.Repeated != "omit" || len(d.Rows) != 1 || string(d.Rows[0]) != changes {
+		t.Errorf("with repeated=omit: %+v", d)
+	}
 	for path, want := range map[string]string{
+		deploymentDiff + "?from=rv:100&repeated=omit":                                "needs fields",
+		deploymentDiff + "?from=rv:100&repeated=x" + fields:                          "has to be omit",
 		deploymentDiff + "?from=rv:100&as=rows":                                      "needs fields",
 		deploymentDiff + "?from=rv:100&fields=spec":                                  "add as=rows",
 		deploymentDiff + "?from=rv:100&fields=spec&as=x":                             "has to be rows",

@@ -4,6 +4,7 @@
 package request
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"net/http"
@@ -30,6 +31,9 @@ const (
 	asRows      = "rows"
 	asCSV       = "csv"
 	asXLSX      = "xlsx"
+	// repeatedParameter leaves out what rows repeat of the row before.
+	repeatedParameter = "repeated"
+	repeatedOmit      = "omit"
 	// speedParameter asks for a replay: a WATCH of the past at this multiple of
 	// real time, which continues live when it has caught up.
 	speedParameter = "speed"
@@ -96,6 +100,8 @@ func parseFields(r *http.Request, rd *Read) error {
 	}
 	query := r.URL.Query()
 	paths, err := ParseProjection(query, projectionForms...)
+	changes, repeatedErr := ParseRepeated(query)
+	err = cmp.Or(err, repeatedErr)
 	file := files[query.Get(asParameter)]
 	refusal := jsonOnly(r.Header.Get("Accept"))
 	if file != 0 {
@@ -116,7 +122,7 @@ func parseFields(r *http.Request, rd *Read) error {
 	if refusal != nil {
 		return &status.Error{Status: refusal}
 	}
-	rd.Fields, rd.File = paths, file
+	rd.Fields, rd.File, rd.Changes = paths, file, changes && rd.Verb == List
 	return nil
 }
 
@@ -139,6 +145,20 @@ func ParseProjection(query url.Values, forms ...string) (*scan.Paths, error) {
 		return nil, fmt.Errorf("fields: %w: name parts of the object such as spec.nodeName,spec.containers[*].image,metadata.labels['a.b/c']", err)
 	}
 	return paths, nil
+}
+
+// ParseRepeated reads the parameter repeated of rows: whether to leave out what a row
+// repeats of the one before.
+func ParseRepeated(query url.Values) (omit bool, err error) {
+	switch {
+	case !query.Has(repeatedParameter):
+		return false, nil
+	case !slices.Equal(query[repeatedParameter], []string{repeatedOmit}):
+		return false, fmt.Errorf("repeated is %q: it has to be %s", strings.Join(query[repeatedParameter], ","), repeatedOmit)
+	case query.Get(asParameter) != asRows:
+		return false, fmt.Errorf("repeated=%s is for as=%s", repeatedOmit, asRows)
+	}
+	return true, nil
 }
 
 // asks reports whether a request has a parameter.

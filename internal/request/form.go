@@ -23,7 +23,7 @@ type Form struct {
 // only the API server can answer, or if it would refuse the request.
 func (rd *Read) Negotiate(r *http.Request, typed bool, cbor func() bool) (f Form, ok bool) {
 	if rd.Fields != nil {
-		f.Form = wire.Form{Fields: rd.Fields, File: rd.File, Pretty: rd.Verb != Watch && rd.File == 0 && status.WantsPretty(r)}
+		f.Form = wire.Form{Fields: rd.Fields, File: rd.File, Changes: rd.Changes, Pretty: rd.Verb != Watch && rd.File == 0 && status.WantsPretty(r)}
 		if rd.File == wire.XLSX {
 			f.Sheet = wire.SheetOf{
 				Resource:  sheet.Resource{Group: rd.Resource.Group, Version: rd.Resource.Version, Resource: rd.Resource.Name},

@@ -35,6 +35,8 @@ type Read struct {
 	Fields *scan.Paths
 	// File is set for a projection as a file. The columns are those of Fields.
 	File wire.File
+	// Changes asks for the rows of a list as what differs from the row before.
+	Changes bool
 	// Speed is the speed of a replay as a multiple of real time; 0 for no replay.
 	Speed float64
 	// Times is set for a WATCH that sends the time of each event in a bookmark after it.

@@ -68,6 +68,9 @@ type Form struct {
 	Pretty bool
 	// Fields is a projection of whole objects in JSON; nil shows all fields.
 	Fields *scan.Paths
+	// Changes writes the rows of a list as what differs from the row before, see
+	// [scan.RowChanges]; Fields has to have columns.
+	Changes bool
 	// File writes a list as a file. The columns are those of Fields.
 	File File
 	// Sheet is what an XLSX file says about its objects.

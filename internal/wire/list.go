@@ -182,7 +182,7 @@ func (e *Encoder) listJSON(b *Body, f Form, h ListHead, items []*scan.Object) er
 		trailer = `],"kind":` + quote(h.Kind) + `,"metadata":` + marshal(h.untypedMeta()) + `}`
 	}
 	if f.Fields != nil {
-		err := e.listProjection(b, f.Fields, items)
+		err := e.listProjection(b, f, items)
 		b.add(trailer)
 		return err
 	}

@@ -40,8 +40,12 @@ var projectionBuffers = sync.Pool{New: func() any { return new([]byte) }}
 
 // listRows appends a list of rows.
 func (e *Encoder) listRows(b *Body, f Form, h ListHead, items []*scan.Object) error {
-	b.add(`{"kind":"RowList","apiVersion":"watchkeeper/v1","metadata":`, marshal(h.meta()), `,"columns":`, marshal(f.Fields.Columns()), `,"rows":[`)
-	err := e.listProjection(b, f.Fields, items)
+	b.add(`{"kind":"RowList","apiVersion":"watchkeeper/v1","metadata":`, marshal(h.meta()), `,"columns":`, marshal(f.Fields.Columns()))
+	if f.Changes {
+		b.add(`,"repeated":"omit"`)
+	}
+	b.add(`,"rows":[`)
+	err := e.listProjection(b, f, items)
 	b.add("]}")
 	return err
 }
@@ -49,21 +53,32 @@ func (e *Encoder) listRows(b *Body, f Form, h ListHead, items []*scan.Object) er
 // listProjection appends the projections of a list's items. Unlike other items of
 // lists they have kind and apiVersion. When the cache is full, they are made for
 // each list: that is faster than to add them and evict others.
-func (e *Encoder) listProjection(b *Body, paths *scan.Paths, items []*scan.Object) error {
+func (e *Encoder) listProjection(b *Body, f Form, items []*scan.Object) error {
+	paths := f.Fields
 	return encodeAll(b, items, func(b *Body, at int, run []*scan.Object) error {
 		room := e.Cache.hasRoom()
 		buf := projectionBuffers.Get().(*[]byte)
 		defer projectionBuffers.Put(buf)
 		out := (*buf)[:0]
+		var changes scan.RowChanges // the first row of each run is whole
+		var row []byte
 		for i, o := range run {
 			if at+i > 0 {
 				out = append(out, ',')
 			}
+			to := &out
+			if f.Changes {
+				row = row[:0]
+				to = &row
+			}
 			if room {
 				text, _ := e.projection(paths, o)
-				out = append(out, text...)
+				*to = append(*to, text...)
 			} else {
-				out, _ = paths.Append(out, o)
+				*to, _ = paths.Append(*to, o)
+			}
+			if f.Changes {
+				out = changes.Append(out, row)
 			}
 		}
 		*buf = out
