@@ -3,10 +3,11 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { nodeOf, NODE_FIELDS, podOf, POD_FIELDS } from '../src/data/columns';
+import { boardRow, nodeOf, NODE_FIELDS, podOf, POD_FIELDS } from '../src/data/columns';
 import { backOff, besideReason, ends, endWords } from '../src/data/crash';
 import { nodeRow, podRow, type Node } from '../src/data/objects';
 import { describe, seconds, State, stateAt, type ContainerStatus, type Pod } from '../src/data/state';
+import type { Row } from '@watchkeeper/informer';
 import { rowOf } from './row';
 
 const ready = [{ type: 'Ready', status: 'True' }, { type: 'Initialized', status: 'True' }];
@@ -195,4 +196,49 @@ test('a row of a Pod or a Node has all that the board needs', () => {
   };
   assert.deepEqual(nodeRow(nodeOf(rowOf(node, NODE_FIELDS))), nodeRow(node));
   assert.deepEqual(nodeRow(nodeOf(rowOf({ metadata: { name: 'n' } }, NODE_FIELDS))), nodeRow({ metadata: { name: 'n' } }));
+});
+
+test('a row of the board does not depend on the row before', () => {
+  const times = ['2026-01-01T00:00:00Z', '2026-01-01T00:10:05Z', '2026-01-02T00:00:00Z', undefined];
+  const running = { running: { startedAt: times[1] } };
+  const statuses = [
+    [{ ready: true, restartCount: 0, state: running }],
+    [{ ready: true, restartCount: 0, state: { running: { startedAt: times[2] } } }],
+    [{ ready: false, restartCount: 0, state: {} }],
+    [{ ready: false, restartCount: 0, state: running }],
+    [{ ready: true, restartCount: 2, state: running, lastState: { terminated: { exitCode: 1, reason: 'Error', finishedAt: times[0] } } }],
+    [{ ready: false, restartCount: 4, state: { waiting: { reason: 'CrashLoopBackOff' } }, lastState: { terminated: { exitCode: 137 } } }],
+    [{ ready: false, restartCount: 0, state: { terminated: { exitCode: 0, finishedAt: times[2] } } }],
+    [{ ready: true, restartCount: 0, state: running }, { ready: true, restartCount: 0, state: running }],
+    undefined,
+  ];
+  let seed = 1;
+  const pick = <T>(of: T[]): T => of[(seed = (seed * 48271) % 2147483647) % of.length];
+  /** The rows of a list, in which a repeated value is the same object, as rowsOf makes them. */
+  let before: Row | null = null;
+  let alike = 0;
+  let last: Pod = { metadata: { name: '' } };
+  for (let i = 0; i < 20_000; i++) {
+    const wild = i % 3 === 0;
+    const pod: Pod = {
+      metadata: {
+        name: `p${i}`, namespace: wild ? pick(['a', 'b']) : last.metadata.namespace, creationTimestamp: pick(times),
+        labels: wild ? pick([{ app: 'x' }, { app: 'y', 'pod-template-hash': 'h' }, undefined]) : last.metadata.labels,
+        deletionTimestamp: pick([...times.slice(0, 1), ...Array(20).fill(undefined)]),
+      },
+      spec: { nodeName: pick(['n1', 'n2', undefined]), containers: wild ? pick([[{}], [{ resources: { requests: { cpu: '1' } } }]]) : last.spec?.containers },
+      status: {
+        phase: wild ? pick(['Running', 'Pending', 'Succeeded', 'Failed']) : last.status?.phase,
+        conditions: [{ type: 'Ready', status: wild ? pick(['True', 'False']) : last.status!.conditions![0].status, lastTransitionTime: pick(times) }],
+        containerStatuses: pick([last.status?.containerStatuses, pick(statuses)]),
+      },
+    };
+    last = pod;
+    const row = rowOf(pod, POD_FIELDS);
+    const shared = before?.map((value, at) => (JSON.stringify(value) === JSON.stringify(row[at]) ? value : row[at])) as Row | undefined;
+    assert.deepEqual(boardRow(shared ?? row), podRow(podOf(row)), JSON.stringify(pod));
+    if (shared && shared.filter((value, at) => value === before![at]).length > 26) alike++;
+    before = shared ?? row;
+  }
+  assert.ok(alike > 3000, `${alike} rows were like the one before`);
 });

@@ -105,7 +105,7 @@ export class Connection {
     if (labelSelector) query.labelSelector = labelSelector;
     if (fieldSelector) query.fieldSelector = fieldSelector;
     if (fields) query.fields = fields.join(',');
-    if (rows) query.as = 'rows';
+    if (rows) Object.assign(query, { as: 'rows', repeated: 'omit' });
     const path = [group ? '/apis/' + group : '/api', version, ...(namespace ? ['namespaces', namespace] : []), plural].join('/');
     const informer = new Informer<T>(
       {

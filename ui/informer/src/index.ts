@@ -7,6 +7,7 @@ export { Informer } from './informer.js';
 export type { BatchOptions, InformerOptions, RowOptions, TableOptions } from './informer.js';
 export { StatusError } from './http.js';
 export type { Status } from './http.js';
-export type { ColumnDefinition, Row, TableRow } from './reflector.js';
+export { rowsOf } from './reflector.js';
+export type { ColumnDefinition, Row, RowPage, TableRow } from './reflector.js';
 export type * from './events.js';
 export type * from './kinds.js';

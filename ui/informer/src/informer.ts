@@ -50,6 +50,8 @@ interface Entry<T> {
   uid: string;
   rv: string;
   object: T;
+  /** The number of the last list that had it. */
+  list: number;
 }
 
 type Type = InformerEvent<unknown>['type'];
@@ -187,12 +189,12 @@ export class Informer<T> implements AsyncIterable<InformerEvent<T>> {
 
   private sink(): Sink {
     return {
-      put: (object, how) => this.put(object, how.initial, how.restored),
+      put: (object, how) => this.put(object, how.list, how.initial, how.restored),
       has: (object) => this.entries.get(keyOf(object))?.uid === object.metadata.uid,
       remove: (object) => this.remove(keyOf(object), object),
       columns: (definitions) => (this.columns = definitions),
-      synced: (keys, resourceVersion) => {
-        for (const key of [...this.entries.keys()]) if (!keys.has(key)) this.remove(key);
+      synced: (list, resourceVersion) => {
+        for (const [key, entry] of this.entries) if (entry.list !== list) this.remove(key);
         this.rv = resourceVersion;
         this.emit({ type: 'sync', resourceVersion });
       },
@@ -210,24 +212,26 @@ export class Informer<T> implements AsyncIterable<InformerEvent<T>> {
     };
   }
 
-  private put(wire: Wire, initial?: boolean, restored?: boolean): string {
+  private put(wire: Wire, list = 0, initial?: boolean, restored?: boolean): void {
     const key = keyOf(wire);
     const { uid, resourceVersion: rv } = wire.metadata;
     let known = this.entries.get(key);
     const other = known && known.uid !== uid;
     if (known && !restored) {
       if (older(rv, known.rv) || (other && rv === known.rv)) throw new Restored();
-      if (rv === known.rv) return key;
+      if (rv === known.rv) {
+        known.list = list;
+        return;
+      }
     }
     if (other) {
       this.remove(key); // its deletion was missed
       known = undefined;
     }
     const object = this.stored(wire);
-    this.entries.set(key, { uid, rv, object });
+    this.entries.set(key, { uid, rv, object, list });
     if (known) this.emit({ type: 'update', key, object, old: known.object });
     else this.emit(initial ? { type: 'add', key, object, initial } : { type: 'add', key, object });
-    return key;
   }
 
   /** Removes an object. last is the version of its DELETED event; without one the deletion is inferred. */

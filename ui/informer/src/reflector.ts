@@ -38,24 +38,47 @@ export interface ColumnDefinition {
   priority: number;
 }
 
+/** An answer with as=rows. */
+export interface RowPage {
+  columns: string[];
+  /** Whole rows; with `repeated`, what each differs in from the one before. */
+  rows: unknown[][];
+  repeated?: 'omit';
+}
+
+/** The rows of an answer with as=rows. A value that a row repeats of the one before is the same object. */
+export function rowsOf({ columns, rows, repeated }: RowPage): Row[] {
+  if (!repeated) return rows as Row[];
+  const row: unknown[] = Array(columns.length).fill(null);
+  return rows.map((changes) => {
+    // Pairs of how many values are the same until the next one that is not, and this one.
+    for (let i = 0, at = 0; i < changes.length; i += 2) {
+      at += changes[i] as number;
+      row[at++] = changes[i + 1];
+    }
+    return row.slice() as Row;
+  });
+}
+
 const ofTable = (row: TableRow): Wire => ({ metadata: row.object.metadata as Wire['metadata'], row });
 const ofRow = (row: Row): Wire => ({ metadata: { namespace: row[0], name: row[1], uid: row[2], resourceVersion: row[3] }, row });
 
 /** Receives the objects and the state of a reflector. */
 export interface Sink {
   /**
-   * Adds or updates an object, and returns its key. Events and lists that are
-   * not below the newest known RV cannot show an older version than the known
-   * one: then it throws Restored. With restored it takes any version.
+   * Adds or updates an object. Events and lists that are not below the newest
+   * known RV cannot show an older version than the known one: then it throws
+   * Restored. With restored it takes any version. `list` is the number of the list
+   * that has the object.
    */
-  put(object: Wire, how: { initial?: boolean; restored?: boolean }): string;
+  put(object: Wire, how: { initial?: boolean; restored?: boolean; list?: number }): void;
   /** Whether the object, with its uid, is known. */
   has(object: Wire): boolean;
   /** An object was deleted. */
   remove(object: Wire): void;
   columns(definitions: ColumnDefinition[]): void;
-  /** A list is complete: objects with other keys no longer exist. */
-  synced(keys: Set<string>, resourceVersion: string): void;
+  /** A list is complete: objects that were not put with its number no longer exist. */
+  synced(list: number, resourceVersion: string): void;
   flush(): void;
   phase(phase: Phase, since?: number, error?: Error): void;
   failed(error: Error): void;
@@ -120,6 +143,7 @@ const newer = (a: Version, b: Version): Version => (older(a.resourceVersion, b.r
 export class Reflector implements Watch {
   private head = ''; // the newest RV of an event or a list, complete or not; '' before the first list
   private synced = false; // a list was complete
+  private lists = 0; // the number of the newest list
   private lastReceived = 0; // when the API server last sent something
   private listDue = true;
   private consistent = false; // the next list must be of the newest state
@@ -211,8 +235,7 @@ export class Reflector implements Watch {
     const from: Record<string, string> = this.consistent
       ? {}
       : { resourceVersion: this.head || '1', resourceVersionMatch: 'NotOlderThan' };
-    const keys = new Set<string>();
-    const how = { initial: !this.synced, restored: this.restored };
+    const how = { initial: !this.synced, restored: this.restored, list: ++this.lists };
     let last = none;
     let page: any;
     for (let coming: Page | undefined = this.page({ limit, ...from }, signal); coming; ) {
@@ -224,7 +247,7 @@ export class Reflector implements Watch {
         page = await coming.whole;
       } catch (error) {
         if (!page || !(error instanceof StatusError) || error.code !== 410) throw error;
-        keys.clear(); // the token expired before the last page
+        how.list = ++this.lists; // the token expired before the last page
         page = await this.page(from, signal).whole;
       }
       this.sink.phase('syncing');
@@ -240,10 +263,10 @@ export class Reflector implements Watch {
       if (page.columnDefinitions) this.sink.columns(page.columnDefinitions);
       if (this.rows && !page.rows) throw new StatusError(400, 'the server has no rows: leave out rows');
       const kind = page.kind?.replace(/List$/, '');
-      for (const item of page.rows ?? page.items ?? []) {
+      for (const item of this.rows ? rowsOf(page) : (page.rows ?? page.items ?? [])) {
         // The items of a list have no kind.
         const object: Wire = this.rows ? ofRow(item) : item.cells ? ofTable(item) : item.kind ? item : { kind, apiVersion, ...item };
-        keys.add(this.sink.put(object, how));
+        this.sink.put(object, how);
         last = newer(last, object.metadata);
       }
       this.sink.flush();
@@ -253,7 +276,7 @@ export class Reflector implements Watch {
     this.synced = true;
     this.last = last;
     this.malformed = 0;
-    this.sink.synced(keys, this.head);
+    this.sink.synced(how.list, this.head);
     this.sink.flush();
   }
 

@@ -3,7 +3,7 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { connect, type Row } from '../src/index.js';
+import { connect, rowsOf, type Row } from '../src/index.js';
 import { path, scripted, server } from './harness.js';
 import { eventually } from './observer.js';
 import { refuse } from './server.js';
@@ -33,6 +33,33 @@ test('rows are listed in pages and watched', async (t) => {
   await eventually('the events', () => seen.length < 4);
   assert.deepEqual(seen, [['add', 'ns/a', 'x'], ['add', 'b', null], ['update', 'ns/a', 'x', 'y'], ['delete', 'b']]);
   assert.deepEqual([...informer.store], [['ns/a', ['ns', 'a', 'u1', '8', 'y']]]);
+});
+
+test('what rows repeat of the one before is left out', async (t) => {
+  const columns = ['metadata.namespace', 'metadata.name', 'metadata.uid', 'metadata.resourceVersion', 'text'];
+  server.lists.push((url, response) => {
+    assert.equal(url.searchParams.get('repeated'), 'omit');
+    response.end(JSON.stringify({ kind: 'RowList', metadata: { resourceVersion: '7', continue: 'more' }, columns, repeated: 'omit', rows: [[0, 'ns', 0, 'a', 0, 'u1', 0, '5', 0, { x: 1 }], [1, 'b', 0, 'u2']] }));
+  });
+  server.lists.push((_, response) => response.end(page([['ns', 'c', 'u3', '6', 'y']])));
+  const informer = things();
+  t.after(() => informer.stop());
+  await informer.ready();
+  assert.deepEqual([...informer.store.values()], [['ns', 'a', 'u1', '5', { x: 1 }], ['ns', 'b', 'u2', '5', { x: 1 }], ['ns', 'c', 'u3', '6', 'y']]);
+  const [a, b] = rowsOf({ columns, repeated: 'omit', rows: [[0, 'ns', 3, { x: 1 }], []] });
+  assert.ok(a![4] === b![4] && a !== b, 'a repeated value is the same object, in rows of their own');
+});
+
+test('an object that a list no longer has is deleted, also one that the list before confirmed', async (t) => {
+  server.lists.push((_, response) => response.end(page([['ns', 'a', 'u1', '5', 'x'], ['ns', 'b', 'u2', '6', 'y']])));
+  scripted((stream) => stream.send('ERROR', { kind: 'Status', code: 410, reason: 'Expired' }));
+  server.lists.push((_, response) => response.end(page([['ns', 'a', 'u1', '5', 'x']])));
+  const informer = things();
+  t.after(() => informer.stop());
+  const deleted: string[] = [];
+  informer.on('delete', ({ key, inferred }) => deleted.push(`${key} ${inferred}`));
+  await eventually('the deletion', () => deleted.length < 1);
+  assert.deepEqual([deleted, [...informer.store.keys()]], [['ns/b true'], ['ns/a']]);
 });
 
 test('a transform gets the row', async (t) => {

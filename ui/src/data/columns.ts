@@ -4,8 +4,9 @@
 /** The columns of Nodes and Pods that the board requests, and the objects that rows of them stand for. */
 
 import type { Row } from '@watchkeeper/informer';
-import type { Node } from './objects';
-import type { Condition, ContainerStatus, Pod } from './state';
+import { podRow, type Node } from './objects';
+import type { PodRow } from './rows';
+import { seconds, State, type Condition, type ContainerStatus, type Pod } from './state';
 
 /** The columns that each row begins with: namespace, name, UID, resourceVersion. */
 const FIRST = 4;
@@ -88,6 +89,48 @@ function statusesOf(row: Row, at: number, init = false): ContainerStatus[] | und
     },
     lastState: last?.[i] ? { terminated: last[i] as object } : undefined,
   }));
+}
+
+/** Columns that nearly every Pod has a value of its own in. */
+const CREATED = POD_FIELDS.indexOf('metadata.creationTimestamp') + FIRST;
+const NODE = POD_FIELDS.indexOf('spec.nodeName') + FIRST;
+const READY_SINCE = POD_FIELDS.indexOf(condition('Ready', 'lastTransitionTime')) + FIRST;
+const RUNNING = POD_FIELDS.indexOf('status.containerStatuses[*].state.running') + FIRST;
+/** The others that say something about it. */
+const COMMON = [0, ...POD_FIELDS.map((_, i) => i + FIRST)].filter((at) => ![CREATED, NODE, READY_SINCE, RUNNING].includes(at));
+
+/** The last Pod whose state depends on the time only by when it came into it: one that has not crashed, and is not deleted. */
+let last: Row | null = null;
+let lastRow: PodRow | null = null;
+
+/**
+ * The row of a Pod for the board. In a list, most Pods differ from the one before, such as
+ * one of the same Deployment, only in what they are called and in times: a value that is
+ * repeated is the same object there (rowsOf).
+ */
+export function boardRow(row: Row): PodRow {
+  if (last && lastRow && isAlike(row, last)) {
+    const { state, text, containers, ready, restarts, cells, namespace, owner, labels, cpu, memory } = lastRow;
+    const created = seconds(given(row[CREATED] as Value));
+    return {
+      state, text, failingUntil: 0, crash: '', containers, ready, restarts, cells, namespace, owner, labels, cpu, memory, created,
+      name: row[1], node: (row[NODE] as Value) ?? '', since: (state !== State.pending && seconds(given(row[READY_SINCE] as Value))) || created,
+    };
+  }
+  const pod = podRow(podOf(row));
+  const steady = pod.state === State.ready || pod.state === State.unready || pod.state === State.pending;
+  last = row;
+  lastRow = steady && !pod.crash && !pod.failingUntil ? pod : null;
+  return pod;
+}
+
+/** Whether two Pods have the same values in common columns, and the same containers run. */
+function isAlike(a: Row, b: Row): boolean {
+  for (const at of COMMON) if (a[at] !== b[at]) return false;
+  const [runA, runB] = [a[RUNNING] as Values, b[RUNNING] as Values];
+  if (!runA || !runB) return runA === runB;
+  for (let i = 0; i < runA.length || i < runB.length; i++) if (!runA[i] !== !runB[i]) return false;
+  return true;
 }
 
 /** The Node of a row, as far as the board needs it. */

@@ -8,22 +8,17 @@
  * watch is refused.
  */
 
-import { connect, StatusError, type Connection, type Informer, type InformerEvent, type Row, type State } from '@watchkeeper/informer';
+import { connect, StatusError, type Connection, type Informer, type Row, type State } from '@watchkeeper/informer';
 import { askAccess, authorization, maxNamespaces, Refused, type Access } from './access';
-import { NODE_FIELDS, nodeOf, POD_FIELDS, podOf } from './columns';
+import { boardRow, NODE_FIELDS, nodeOf, POD_FIELDS } from './columns';
 import type { NodeRow, Scope, Status } from './protocol';
 import { nodeRow, podRow, type Node } from './objects';
 import type { PodRow, Rows } from './rows';
 import { sentence } from './quantity';
 import type { Pod } from './state';
 
-/**
- * What the informer stores of a Pod. It is emptied after the first event, since
- * the rows have all data, and a deletion needs only the key.
- */
-interface Entry {
-  row: PodRow | null;
-}
+/** What the informer stores of each object: nothing, since the rows have all data. */
+const stored = null;
 
 /** An informer, as far as its rows are concerned. */
 interface Source {
@@ -97,8 +92,8 @@ export class Live {
     const of = namespace ? { namespace } : {};
     const informer = plain
       ? connection.informer(resource, { ...of, transform })
-      // Small enough that the decoded page dies in the young generation of the garbage collector.
-      : connection.informer(resource, { ...of, transform: transform as (row: Row) => unknown, fields, rows: true, pageSize: 1000 });
+      // A request costs much less than so many rows, and they still appear bit by bit.
+      : connection.informer(resource, { ...of, transform: transform as (row: Row) => unknown, fields, rows: true, pageSize: 2500 });
     return { informer, connection, namespace, plain, state: { phase: 'connecting', since: Date.now() }, synced: false };
   }
 
@@ -109,24 +104,44 @@ export class Live {
 
   #openNodes(plain: boolean): Source {
     const { rows } = this;
-    const source = this.#open('v1/nodes', '', plain, NODE_FIELDS, (of: Node | Row) => nodeRow(Array.isArray(of) ? nodeOf(of) : of));
-    source.informer.onBatch((events) => {
-      if (this.#nodes === source) this.#take(source, events, (row) => rows.setNode(row as NodeRow), (name) => rows.deleteNode(name));
+    let node!: NodeRow;
+    const source = this.#open('v1/nodes', '', plain, NODE_FIELDS, (of: Node | Row) => {
+      node = nodeRow(Array.isArray(of) ? nodeOf(of) : of);
+      return stored;
     });
+    this.#follow(source, () => this.#nodes === source, () => rows.setNode(node), (name) => rows.deleteNode(name));
     return source;
   }
 
   #openPods(namespace: string, plain: boolean): void {
     const { rows } = this;
-    const source = this.#open('v1/pods', namespace, plain, POD_FIELDS, (of: Pod | Row): Entry => ({ row: podRow(Array.isArray(of) ? podOf(of) : of) }));
+    let pod!: PodRow;
+    const source = this.#open('v1/pods', namespace, plain, POD_FIELDS, (of: Pod | Row) => {
+      pod = Array.isArray(of) ? boardRow(of) : podRow(of);
+      return stored;
+    });
     this.#pods.set(namespace, source);
-    const set = (object: unknown, key: string): void => {
-      const entry = object as Entry;
-      if (entry.row) rows.setPod(entry.row, performance.now(), key);
-      entry.row = null;
+    this.#follow(source, () => this.#pods.get(namespace) === source, (key) => rows.setPod(pod, performance.now(), key), (key) => rows.deletePod(key, performance.now()));
+  }
+
+  /** Takes the events of a source while it is used. An object is set with what was made of it last: its event comes at once. */
+  #follow(source: Source, isUsed: () => boolean, set: (key: string) => void, remove: (key: string) => void): void {
+    const { informer } = source;
+    const change = (apply: (key: string) => void) => ({ key }: { key: string }): void => {
+      if (!isUsed()) return;
+      apply(key);
+      this.changed();
     };
-    source.informer.onBatch((events) => {
-      if (this.#pods.get(namespace) === source) this.#take(source, events, set, (key) => rows.deletePod(key, performance.now()));
+    informer.on('add', change(set));
+    informer.on('update', change(set));
+    informer.on('delete', change(remove));
+    informer.on('state', ({ state }) => {
+      source.state = state;
+      if (isUsed()) this.#stateChanged(source);
+    });
+    informer.on('sync', () => {
+      source.synced = true;
+      if (isUsed()) this.#stateChanged(source);
     });
   }
 
@@ -135,25 +150,13 @@ export class Live {
     this.#close(source);
   }
 
-  #take(source: Source, events: InformerEvent<unknown>[], set: (object: unknown, key: string) => void, remove: (key: string) => void): void {
-    let stateChanged = false;
-    for (const event of events) {
-      if (event.type === 'add' || event.type === 'update') set(event.object, event.key);
-      else if (event.type === 'delete') remove(event.key);
-      else if (event.type === 'state' || event.type === 'sync') {
-        stateChanged = true;
-        if (event.type === 'state') source.state = event.state;
-        else source.synced = true;
-      }
-    }
-    if (stateChanged) {
-      if (source.state.phase === 'denied') this.#denied(source);
-      else if (source === this.#nodes && source.state.phase === 'live') this.#noNodes = '';
-      else if (source.namespace && source.plain && source.synced) this.#plain = true;
-      else if (source === this.#pods.get('') && source.state.phase === 'live') this.#unrestrict();
-      this.#settle();
-      this.#report();
-    }
+  #stateChanged(source: Source): void {
+    if (source.state.phase === 'denied') this.#denied(source);
+    else if (source === this.#nodes && source.state.phase === 'live') this.#noNodes = '';
+    else if (source.namespace && source.plain && source.synced) this.#plain = true;
+    else if (source === this.#pods.get('') && source.state.phase === 'live') this.#unrestrict();
+    this.#settle();
+    this.#report();
     this.changed();
   }
 

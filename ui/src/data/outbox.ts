@@ -8,12 +8,14 @@ import type { Rows } from './rows';
 
 /** The minimum time between batches, and before the first list is complete, in milliseconds. */
 const minInterval = 16;
-const minInitialInterval = 120;
+const minInitialInterval = 500;
 
 export class Outbox {
   #waiting = false;
   #timer: ReturnType<typeof setTimeout> | undefined;
-  #sentAt = 0;
+  /** When the timer is due, and when the last batch was sent, as of performance.now(). */
+  #due = 0;
+  #sentAt = -minInitialInterval;
   #received = 0;
 
   constructor(readonly rows: Rows, readonly send: (message: Message, transfer: Transferable[]) => void) {}
@@ -21,9 +23,11 @@ export class Outbox {
   /** The rows have changed. */
   changed(synced: boolean): void {
     this.#received = Date.now();
-    if (this.#waiting || this.#timer !== undefined) return;
-    const wait = this.#sentAt + (synced ? minInterval : minInitialInterval) - performance.now();
-    this.#timer = setTimeout(() => this.#flush(), Math.max(0, wait));
+    const due = this.#sentAt + (synced ? minInterval : minInitialInterval);
+    if (this.#waiting || (this.#timer !== undefined && this.#due <= due)) return;
+    clearTimeout(this.#timer);
+    this.#due = due;
+    this.#timer = setTimeout(() => this.#flush(), Math.max(0, due - performance.now()));
   }
 
   /** The page has applied the last batch. */

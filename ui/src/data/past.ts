@@ -8,10 +8,10 @@
  * all Pods gets those of the namespaces in which they may list Pods now.
  */
 
-import type { Row } from '@watchkeeper/informer';
+import { rowsOf, type Row, type RowPage } from '@watchkeeper/informer';
 import { askAccess, get, maxNamespaces, Refused, type Access } from './access';
-import { NODE_FIELDS, nodeOf, POD_FIELDS, podOf } from './columns';
-import { nodeRow, podRow } from './objects';
+import { boardRow, NODE_FIELDS, nodeOf, POD_FIELDS } from './columns';
+import { nodeRow } from './objects';
 import type { Scope, Status } from './protocol';
 import type { Rows } from './rows';
 import type { Silence } from './silence';
@@ -24,10 +24,9 @@ interface Listed {
 }
 
 /** The answer of history/diff as rows. */
-interface Difference {
+interface Difference extends RowPage {
   from: { resourceVersion: string };
   to: { resourceVersion: string };
-  rows: Row[];
   /** Namespace and name. */
   deleted: [string, string][];
 }
@@ -43,7 +42,7 @@ export interface Shown {
 const maxRequests = 4;
 const maxWatches = 90;
 
-const asRows = (fields: string[]): Record<string, string> => ({ fields: fields.join(','), as: 'rows' });
+const asRows = (fields: string[]): Record<string, string> => ({ fields: fields.join(','), as: 'rows', repeated: 'omit' });
 
 export class Past {
   readonly #stop = new AbortController();
@@ -106,7 +105,7 @@ export class Past {
   }
 
   #setPod(row: Row): void {
-    this.rows.setPod(podRow(podOf(row)), performance.now());
+    this.rows.setPod(boardRow(row), performance.now());
   }
 
   /** Lists the moment. */
@@ -135,9 +134,9 @@ export class Past {
     }
     // After a restore of etcd, a moment may be that of another history.
     if (pods.from.resourceVersion !== shown.pods || (nodes && nodes.from.resourceVersion !== shown.nodes)) return false;
-    for (const row of nodes?.rows ?? []) this.#setNode(row);
+    for (const row of nodes ? rowsOf(nodes) : []) this.#setNode(row);
     for (const [, name] of nodes?.deleted ?? []) rows.deleteNode(name);
-    for (const row of pods.rows) this.#setPod(row);
+    for (const row of rowsOf(pods)) this.#setPod(row);
     for (const [namespace, name] of pods.deleted) rows.deletePod(`${namespace}/${name}`, performance.now());
     this.#listedNodes = nodes && { resource: 'nodes', rv: nodes.to.resourceVersion, rows: [] };
     this.#listed = [{ resource: 'pods', rv: pods.to.resourceVersion, rows: [] }];
@@ -146,7 +145,7 @@ export class Past {
   }
 
   async #difference(resource: string, fields: string[], { at }: Shown): Promise<Difference> {
-    const query = new URLSearchParams({ from: at, to: this.at, fields: fields.join(','), as: 'rows' });
+    const query = new URLSearchParams({ from: at, to: this.at, ...asRows(fields) });
     return (await (await get(new URL(`history/diff/api/v1/${resource}?${query}`, this.extension), this.#stop.signal)).json()) as Difference;
   }
 
@@ -196,8 +195,8 @@ export class Past {
   async #list(resource: string, fields: string[]): Promise<Listed> {
     // Otherwise the response is indented for browsers.
     const url = new URL(this.#path(resource, { ...asRows(fields), pretty: '0' }), this.root);
-    const list = (await (await get(url, this.#stop.signal)).json()) as { metadata: { resourceVersion: string }; rows: Row[] };
-    return { resource, rv: list.metadata.resourceVersion, rows: list.rows };
+    const list = (await (await get(url, this.#stop.signal)).json()) as { metadata: { resourceVersion: string } } & RowPage;
+    return { resource, rv: list.metadata.resourceVersion, rows: rowsOf(list) };
   }
 
   #path(resource: string, query: Record<string, string>): string {

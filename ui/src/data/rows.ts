@@ -34,6 +34,11 @@ export class Rows {
   readonly #free: { row: number; from: number }[] = [];
   #length = 0;
   #data = new Int32Array(STRIDE * 1024);
+  /** The number of the restatement that last set each row. */
+  #restated = new Int32Array(1024);
+  #restatement = 0;
+  #restating = false;
+  readonly #next = new Int32Array(STRIDE);
 
   readonly #strings = new Map<string, number>();
   #newStrings: string[] = [];
@@ -48,7 +53,6 @@ export class Rows {
   #nodes = new Map<string, NodeRow>();
   #nodesGone = new Set<string>();
   #known = new Set<string>();
-  #confirmed: Set<string> | null = null;
   #confirmedNodes: Set<string> | null = null;
   #reset = true;
   #synced = false;
@@ -83,7 +87,8 @@ export class Rows {
     this.#nodes.clear();
     this.#nodesGone.clear();
     this.#known.clear();
-    this.#confirmed = this.#confirmedNodes = null;
+    this.#restating = false;
+    this.#confirmedNodes = null;
     this.#reset = true;
     this.#synced = this.#syncedSent = false;
   }
@@ -99,14 +104,16 @@ export class Rows {
    * false, only Pods are set again.
    */
   restate(nodes = true): void {
-    this.#confirmed = new Set();
+    this.#restating = true;
+    this.#restatement++;
     if (nodes) this.#confirmedNodes = new Set();
   }
 
   settle(now: number): void {
-    if (this.#confirmed) for (const key of [...this.#index.keys()]) if (!this.#confirmed.has(key)) this.deletePod(key, now);
+    if (this.#restating) for (const [key, row] of this.#index) if (this.#restated[row] !== this.#restatement) this.deletePod(key, now);
     if (this.#confirmedNodes) for (const name of [...this.#known]) if (!this.#confirmedNodes.has(name)) this.deleteNode(name);
-    this.#confirmed = this.#confirmedNodes = null;
+    this.#restating = false;
+    this.#confirmedNodes = null;
   }
 
   /** Deletes the Pods of the namespaces that a function does not keep. */
@@ -134,41 +141,42 @@ export class Rows {
 
   /** Adds or changes a Pod. Another creation time means another Pod with the same name. The key is namespace/name. */
   setPod(pod: PodRow, now: number, key = `${pod.namespace}/${pod.name}`): void {
-    this.#confirmed?.add(key);
     let row = this.#index.get(key);
     if (row !== undefined && this.#data[row * STRIDE + FIELD.created] !== pod.created) {
       this.deletePod(key, now);
       row = undefined;
     }
+    const isNew = row === undefined;
     if (row === undefined) {
       row = this.#unused(now);
       this.#index.set(key, row);
       this.#names.set(row, pod.name);
     }
-    const at = row * STRIDE;
+    this.#restated[row] = this.#restatement;
+    const next = this.#next;
+    next[FIELD.row] = row;
+    next[FIELD.state] = pod.state;
+    next[FIELD.node] = this.#intern(pod.node, FIELD.node);
+    next[FIELD.namespace] = this.#intern(pod.namespace, FIELD.namespace);
+    next[FIELD.owner] = this.#intern(pod.owner, FIELD.owner);
+    next[FIELD.text] = this.#intern(pod.text, FIELD.text);
+    next[FIELD.containers] = packContainers(pod.containers, pod.ready, pod.restarts);
+    next[FIELD.created] = pod.created;
+    next[FIELD.since] = pod.since;
+    next[FIELD.cpu] = pod.cpu;
+    next[FIELD.memory] = pod.memory;
+    next[FIELD.labels] = this.#intern(pod.labels, FIELD.labels);
+    next[FIELD.cells] = pod.cells;
+    next[FIELD.failingUntil] = pod.failingUntil;
+    next[FIELD.crash] = this.#intern(pod.crash, FIELD.crash);
+    let changed = isNew;
     const data = this.#data;
-    let changed = this.#names.has(row);
-    const put = (field: number, value: number): void => {
-      if (data[at + field] === value) return;
-      data[at + field] = value;
+    const at = row * STRIDE;
+    for (let field = 0; field < STRIDE; field++) {
+      if (data[at + field] === next[field]) continue;
+      data[at + field] = next[field];
       changed = true;
-    };
-    const text = (field: number, value: string): void => put(field, this.#intern(value, field));
-    put(FIELD.row, row);
-    put(FIELD.state, pod.state);
-    text(FIELD.node, pod.node);
-    text(FIELD.namespace, pod.namespace);
-    text(FIELD.owner, pod.owner);
-    text(FIELD.text, pod.text);
-    put(FIELD.containers, packContainers(pod.containers, pod.ready, pod.restarts));
-    put(FIELD.created, pod.created);
-    put(FIELD.since, pod.since);
-    put(FIELD.cpu, pod.cpu);
-    put(FIELD.memory, pod.memory);
-    text(FIELD.labels, pod.labels);
-    put(FIELD.cells, pod.cells);
-    put(FIELD.failingUntil, pod.failingUntil);
-    text(FIELD.crash, pod.crash);
+    }
     if (changed) this.#dirty.add(row);
   }
 
@@ -237,6 +245,9 @@ export class Rows {
       const grown = new Int32Array(this.#data.length * 2);
       grown.set(this.#data);
       this.#data = grown;
+      const restated = new Int32Array(this.#restated.length * 2);
+      restated.set(this.#restated);
+      this.#restated = restated;
     }
     return row;
   }

@@ -95,21 +95,13 @@ const ended = (t: { reason?: string; signal?: number; exitCode?: number }): stri
 /** The controller among owners, or the first of them without one. */
 export const controllerOf = <T extends { controller?: boolean }>(owners: T[] | undefined): T | undefined => owners?.find((o) => o.controller) ?? owners?.[0];
 
-const DIGITS = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/;
-/** The day that was parsed last: objects of a list have many times of one day. */
-let lastDay = '';
-let lastMidnight = 0;
-
 /** Seconds since 1970 of an RFC 3339 time; 0 for none. */
 export function seconds(time: string | undefined): number {
   if (!time) return 0;
-  if (!DIGITS.test(time)) return Math.floor(Date.parse(time) / 1000) || 0;
-  if (!time.startsWith(lastDay) || !lastDay) {
-    lastDay = time.slice(0, 11);
-    lastMidnight = Date.parse(`${time.slice(0, 10)}T00:00:00Z`) / 1000;
-  }
+  // As an API server writes it.
+  if (time.length !== 20 || time[4] !== '-' || time[10] !== 'T' || time[19] !== 'Z') return Math.floor(Date.parse(time) / 1000) || 0;
   const two = (at: number): number => time.charCodeAt(at) * 10 + time.charCodeAt(at + 1) - 528;
-  return lastMidnight + two(11) * 3600 + two(14) * 60 + two(17) || 0;
+  return Date.UTC(two(0) * 100 + two(2), two(5) - 1, two(8), two(11), two(14), two(17)) / 1000;
 }
 
 /** Derives the state of a Pod from its status, as kubectl does. */
