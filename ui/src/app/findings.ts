@@ -10,6 +10,8 @@ import { beside, type Finding } from './attention';
 /** The time between two questions while the page is live, in milliseconds, and how many times as long as an answer it is at least: one reads all objects. */
 const period = 10_000;
 const times = 20;
+/** How long a moment of the past is looked at before its findings are read, in milliseconds: the moments that somebody only passes would have to wait for each other. */
+const settled = 1000;
 /** In how many namespaces findings are asked for if the reader may not see all. */
 const maxNamespaces = 10;
 
@@ -33,7 +35,7 @@ async function loadFindings(at: string, namespaces: string[] | null, signal: Abo
   if (!signal.aborted) findings.value = all && beside(all);
 }
 
-/** Requests the findings now, and again and again while the page is live, until the returned function is called. */
+/** Requests the findings, of a moment once it is looked at, and now again and again, until the returned function is called. */
 export function followFindings(at: string, namespaces: string[] | null): () => void {
   const stop = new AbortController();
   let timer = 0;
@@ -42,7 +44,8 @@ export function followFindings(at: string, namespaces: string[] | null): () => v
     if (!document.hidden) await loadFindings(at, namespaces, stop.signal);
     if (!at && !stop.signal.aborted) timer = window.setTimeout(() => void ask(), Math.max(period, times * (performance.now() - began)));
   };
-  void ask();
+  if (at) timer = window.setTimeout(() => void ask(), settled);
+  else void ask();
   return () => {
     stop.abort();
     clearTimeout(timer);
