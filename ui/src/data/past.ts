@@ -112,6 +112,7 @@ export class Past {
   async #load(): Promise<void> {
     const { rows } = this;
     [this.#listedNodes, this.#listed] = await Promise.all([this.#nodes(), this.#pods()]);
+    this.#stop.signal.throwIfAborted();
     rows.restate();
     for (const row of this.#listedNodes?.rows ?? []) this.#setNode(row);
     for (const { rows: pods } of this.#listed) for (const row of pods) this.#setPod(row);
@@ -132,6 +133,7 @@ export class Past {
       if (this.#stop.signal.aborted) throw error;
       return false;
     }
+    this.#stop.signal.throwIfAborted(); // the next moment is already loading, from the state that the rows have
     // After a restore of etcd, a moment may be that of another history.
     if (pods.from.resourceVersion !== shown.pods || (nodes && nodes.from.resourceVersion !== shown.nodes)) return false;
     for (const row of nodes ? rowsOf(nodes) : []) this.#setNode(row);
