@@ -74,7 +74,7 @@ type rowDifference struct {
 // commas.
 type rowPart struct {
 	rows, deleted []byte
-	row           []byte
+	row           []byte // the last one, before changes
 	changes       scan.RowChanges
 }
 
@@ -91,12 +91,13 @@ func (d *rowDifference) read(c *call, between *diffPage, namespace string, paths
 	return at.Texts(ctx, at.rv, keys, func(part int, key kube.Key, text string) {
 		p := &d.parts[part]
 		if text != "" {
-			p.row = paths.AppendRow(p.row[:0], text)
 			if d.changes {
-				p.rows = append(p.changes.Append(p.rows, p.row), ',')
+				p.row = paths.AppendRow(p.row[:0], text)
+				p.rows = p.changes.Append(p.rows, p.row)
 			} else {
-				p.rows = append(append(p.rows, p.row...), ',')
+				p.rows = paths.AppendRow(p.rows, text)
 			}
+			p.rows = append(p.rows, ',')
 			return
 		}
 		name, err := json.Marshal([]string{key.Namespace(), key.Name()})

@@ -60,25 +60,25 @@ func (e *Encoder) listProjection(b *Body, f Form, items []*scan.Object) error {
 		buf := projectionBuffers.Get().(*[]byte)
 		defer projectionBuffers.Put(buf)
 		out := (*buf)[:0]
+		project := func(dst []byte, o *scan.Object) []byte {
+			if room {
+				text, _ := e.projection(paths, o)
+				return append(dst, text...)
+			}
+			dst, _ = paths.Append(dst, o)
+			return dst
+		}
 		var changes scan.RowChanges // the first row of each run is whole
 		var row []byte
 		for i, o := range run {
 			if at+i > 0 {
 				out = append(out, ',')
 			}
-			to := &out
 			if f.Changes {
-				row = row[:0]
-				to = &row
-			}
-			if room {
-				text, _ := e.projection(paths, o)
-				*to = append(*to, text...)
-			} else {
-				*to, _ = paths.Append(*to, o)
-			}
-			if f.Changes {
+				row = project(row[:0], o)
 				out = changes.Append(out, row)
+			} else {
+				out = project(out, o)
 			}
 		}
 		*buf = out
