@@ -46,11 +46,14 @@ type sizes struct {
 	opens               int // number of times that the page is opened
 	seconds             int // duration of counting frames
 	pastNodes, pastPods int // of the recorded cluster
-	recorded            int // recorded changes
+	recorded            int // changes that are recorded at the busyRate
 	tablePods           int // in the table of a kind
 	sheetPods           int // in the spreadsheet
-	tableRate           int // changes per second of either
+	tableRate           int // changes per second of either, and of the recorded cluster
 }
+
+// busyRate is the higher rate of changes of the recorded cluster.
+func (s sizes) busyRate() float64 { return 1.5 * float64(s.rate) }
 
 func chooseSizes(quick bool) sizes {
 	if quick {

@@ -277,12 +277,22 @@ func (c *cluster) sheet() error {
 }
 
 // scrub measures the time from a press on the timeline strip until the board shows that
-// moment.
+// moment: after a minute of changes at the rate of the tables, and after more at a high one.
 func (c *cluster) scrub() error {
 	if err := c.WaitMetric("watchkeeper_history_head_rv", 1); err != nil {
 		return err
 	}
-	if _, err := loadgen.Generate(c.ctx, c.URL, c.sizes.recorded, 1.5*float64(c.sizes.rate)); err != nil {
+	if err := c.scrubAfter("Scrub", 60*c.sizes.tableRate, float64(c.sizes.tableRate)); err != nil {
+		return err
+	}
+	if err := c.scrubAfter("ScrubBusy", c.sizes.recorded, c.sizes.busyRate()); err != nil {
+		return err
+	}
+	return c.shot("scrub")
+}
+
+func (c *cluster) scrubAfter(key string, changes int, rate float64) error {
+	if _, err := loadgen.Generate(c.ctx, c.URL, changes, rate); err != nil {
 		return err
 	}
 	if _, err := c.open(); err != nil {
@@ -297,12 +307,12 @@ func (c *cluster) scrub() error {
 	if err := c.browser.do("scrub", map[string]any{"at": []float64{0.5, 0.7, 0.4, 0.6, 0.3, 0.65, 0.45, 0.55, 0.35}}, &scrubbed); err != nil {
 		return err
 	}
-	c.say("%.0f ms", scrubbed.Took)
+	c.say("%g changes/s: %.0f ms", rate, scrubbed.Took)
 	for _, took := range scrubbed.Took {
-		c.report.Add("ScrubOne", 1, report.Value{Of: took, Unit: "ms"})
+		c.report.Add(key+"One", 1, report.Value{Of: took, Unit: "ms"})
 	}
-	c.report.Add("Scrub", len(scrubbed.Took),
+	c.report.Add(key, len(scrubbed.Took),
 		report.Value{Of: report.Median(scrubbed.Took) / 1000, Unit: "p50-s"},
 		report.Value{Of: slices.Max(scrubbed.Took) / 1000, Unit: "most-s"})
-	return c.shot("scrub")
+	return nil
 }

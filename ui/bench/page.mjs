@@ -105,19 +105,19 @@ const commands = {
     for (const place of places) {
       const x = box.x + box.width * place;
       await page.mouse('mouseMoved', x, y);
-      const painted = page.evaluate(`new Promise((resolve) => {
+      // It listens before the press: a command and an input may overtake each other.
+      await page.evaluate(`void (window.painted = new Promise((resolve) => {
         const { figures } = window.watchkeeper.board;
         addEventListener('pointerdown', ({ timeStamp }) => {
           const before = figures.batches;
           const tick = () => (figures.batches > before ? resolve(performance.now() - timeStamp) : requestAnimationFrame(tick));
           requestAnimationFrame(tick);
         }, { capture: true, once: true });
-      })`);
-      await sleep(50);
+      }))`);
       const left = { button: 'left', buttons: 1, clickCount: 1 };
       await page.mouse('mousePressed', x, y, left);
       await page.mouse('mouseReleased', x, y, left);
-      const ms = await Promise.race([painted, sleep(20_000)]);
+      const ms = await Promise.race([page.evaluate('window.painted'), sleep(20_000)]);
       if (ms === undefined) throw new Error(`the board does not show the moment: ${await page.evaluate(`document.querySelector('.notice')?.innerText ?? ''`)}`);
       took.push(ms);
       await sleep(500);
