@@ -5,6 +5,7 @@ package scan
 
 import (
 	"strconv"
+	"strings"
 	"unsafe"
 )
 
@@ -27,25 +28,29 @@ func (c *RowChanges) Append(dst, row []byte) []byte {
 	c.row, c.last = append(c.last[:0], row...), c.row
 	c.cells, c.before = c.before[:0], c.cells
 	text := unsafe.String(unsafe.SliceData(c.row), len(c.row))
-	for i := afterSpace(text, 1); text[i] != ']'; {
-		end := afterValue(text, i)
-		c.cells = append(c.cells, span{uint32(i), uint32(end)})
-		i = afterComma(text, end)
-	}
+	last := unsafe.String(unsafe.SliceData(c.last), len(c.last))
 	dst = append(dst, '[')
 	same, first := 0, true
-	for k, cell := range c.cells {
-		value := c.row[cell.from:cell.to]
-		if k < len(c.before) && string(value) == string(c.last[c.before[k].from:c.before[k].to]) {
+	for i := 1; text[i] != ']'; {
+		end := 0
+		if k := len(c.cells); k < len(c.before) {
+			if cell := last[c.before[k].from:c.before[k].to]; strings.HasPrefix(text[i:], cell) {
+				end = i + len(cell)
+			}
+		}
+		if end > 0 && (text[end] == ',' || text[end] == ']') { // it may be a longer number
 			same++
-			continue
+		} else {
+			end = afterValue(text, i)
+			if !first {
+				dst = append(dst, ',')
+			}
+			dst = append(strconv.AppendInt(dst, int64(same), 10), ',')
+			dst = append(dst, text[i:end]...)
+			same, first = 0, false
 		}
-		if !first {
-			dst = append(dst, ',')
-		}
-		dst = append(strconv.AppendInt(dst, int64(same), 10), ',')
-		dst = append(dst, value...)
-		same, first = 0, false
+		c.cells = append(c.cells, span{uint32(i), uint32(end)})
+		i = afterComma(text, end)
 	}
 	return append(dst, ']')
 }

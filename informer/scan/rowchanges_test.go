@@ -20,6 +20,8 @@ func TestRowChanges(t *testing.T) {
 		{`["b",{"x":[1,"],["]},3]`, `[]`},
 		{`["c",null,3]`, `[0,"c",0,null]`},
 		{`["c",null,3,4]`, `[3,4]`},
+		{`["c",null,35,4]`, `[2,35]`},
+		{`["c",null,3,4]`, `[2,3]`},
 	} {
 		if got := string(c.Append([]byte("before"), []byte(step.row))); got != "before"+step.want {
 			t.Errorf("%s: %s, want %s", step.row, got, step.want)
@@ -31,7 +33,7 @@ func TestRowChanges(t *testing.T) {
 func TestRowChangesProperty(t *testing.T) {
 	seed := rand.Uint64()
 	r := rand.New(rand.NewPCG(seed, 0))
-	values := []string{`""`, `"a\"]"`, `"\\"`, `null`, `[[],{"a":"}"}]`, `{"b":{}}`, `-1.5e3`, `[true]`}
+	values := []string{`""`, `"a\"]"`, `"\\"`, `null`, `[[],{"a":"}"}]`, `{"b":{}}`, `-1.5`, `-1.5e3`, `[true]`}
 	for range 300 {
 		var c RowChanges
 		columns := 1 + r.IntN(9)
