@@ -89,7 +89,7 @@ export class Past {
         namespaces: this.#access ? this.#listed.map(({ resource }) => resource.split('/')[1]) : null,
         omitted: Math.max(0, (this.#access?.namespaces.length ?? 0) - maxNamespaces), incomplete: this.#access?.incomplete ?? false, nodes: this.#noNodes,
       });
-      this.status({ phase: 'past', text: '', since: Date.now() });
+      this.status({ phase: 'past', at: this.at, text: '', since: Date.now() });
       if (this.speed > 0) await this.#replay();
     } catch (error) {
       if (this.#stop.signal.aborted) return;

@@ -41,6 +41,8 @@ export type Phase = 'connecting' | 'catching up' | 'live' | 'stale' | 'denied' |
 
 export interface Status {
   phase: Phase;
+  /** In phase 'past', the moment that the rows show. */
+  at?: string;
   /** A sentence about the cause, or empty. */
   text: string;
   /** Since when, in milliseconds since 1970. */

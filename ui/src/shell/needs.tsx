@@ -64,7 +64,7 @@ function useFindings(): void {
   // A resourceVersion is that of one resource: its time is the moment.
   const moment = at.startsWith('rv:') ? (time ? new Date(time).toISOString() : '') : at;
   const known = recorded.value && !speed && !!moment === !!at;
-  const shown = known && status.value.phase === (at ? 'past' : 'live');
+  const shown = known && (at ? status.value.at === at : status.value.phase === 'live');
   const names = scope.value.namespaces?.join(' ');
   useEffect(() => {
     findings.value = null;
