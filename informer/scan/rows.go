@@ -26,6 +26,7 @@ type rowPaths struct {
 
 // A rowNode is a value in an object, which a row has, or of which it has parts.
 type rowNode struct {
+	id      int // the nodes of a tree are counted from 0
 	slot    int // of its value; -1 for none
 	lo, hi  int // the slots of the node and of what is below it: lo <= slot < hi
 	members []rowMember
@@ -70,21 +71,24 @@ func ParseRows(text string) (*Paths, error) {
 		return nil, err
 	}
 	r := &rowPaths{root: &rowNode{slot: -1}}
-	var nodes []*rowNode
+	var ends []*rowNode
 	for _, path := range append(first, parsed...) {
 		n := r.root
 		for _, s := range path.steps {
 			n = n.child(s)
 		}
 		n.slot = 0 // has one
-		nodes = append(nodes, n)
+		ends = append(ends, n)
 		r.columns = append(r.columns, path.text)
 	}
-	count := r.root.number(0)
-	for _, n := range nodes {
+	nodes := 0
+	slots := r.root.number(0, &nodes)
+	for _, n := range ends {
 		r.slots = append(r.slots, n.slot)
 	}
-	r.pool.New = func() any { return &rowWriter{cells: make([][]byte, count), begin: make([]int, count)} }
+	r.pool.New = func() any {
+		return &rowWriter{cells: make([][]byte, slots), begin: make([]int, slots), orders: make([][]known, nodes)}
+	}
 	return &Paths{rows: r, key: digest("rows " + strings.Join(r.columns, ","))}, nil
 }
 
@@ -137,27 +141,28 @@ func (n *rowNode) child(s step) *rowNode {
 	return next
 }
 
-// number gives slots to the nodes from n on, and returns the next free one.
-func (n *rowNode) number(slot int) int {
-	n.lo = slot
+// number gives slots and IDs to the nodes from n on, and returns the next free slot.
+func (n *rowNode) number(slot int, id *int) int {
+	n.id, n.lo = *id, slot
+	*id++
 	if n.slot >= 0 {
 		n.slot = slot
 		slot++
 	}
 	for _, m := range n.members {
-		slot = m.node.number(slot)
+		slot = m.node.number(slot, id)
 	}
 	if n.each != nil {
-		slot = n.each.number(slot)
+		slot = n.each.number(slot, id)
 	}
 	for _, x := range n.indexed {
-		slot = x.node.number(slot)
+		slot = x.node.number(slot, id)
 	}
 	bit := 0
 	for i := range n.where {
 		n.where[i].bit = bit
 		for _, node := range n.where[i].nodes {
-			slot = node.number(slot)
+			slot = node.number(slot, id)
 			bit++
 		}
 	}
@@ -198,10 +203,12 @@ func (r *rowPaths) append(dst []byte, json string, managed span) (out []byte, rv
 // be valid.
 type rowWriter struct {
 	s       string
-	managed span     // of managedFields
-	cells   [][]byte // by slot
-	begin   []int    // where the value of the current element begins in the cell
-	outer   []int    // values of begin for the arrays around the current one
+	managed span      // of managedFields
+	cells   [][]byte  // by slot
+	begin   []int     // where the value of the current element begins in the cell
+	outer   []int     // values of begin for the arrays around the current one
+	orders  [][]known // the members of the objects at each node, in their order
+	other   known     // a member that is not among them
 }
 
 // value consumes a value, writes the cells of a node, and returns the index after it.
@@ -223,17 +230,16 @@ func (w *rowWriter) value(n *rowNode, i int) (end int) {
 }
 
 func (w *rowWriter) object(n *rowNode, i int) (end int) {
-	s := w.s
+	s, expected := w.s, 0
 	for i = afterSpace(s, i+1); s[i] != '}'; {
-		from, to := i, afterString(s, i)
-		i = afterSpace(s, afterSpace(s, to)+1) // after the colon
-		switch m := n.find(s[from:to]); {
-		case m != nil:
-			i = w.value(m, i)
+		var m *known
+		switch m, i = w.member(n, i, &expected); {
+		case m.node != nil:
+			i = w.value(m.node, i)
 		case i == int(w.managed.from):
 			i = int(w.managed.to)
 		default:
-			i = afterValue(s, i)
+			i = m.skip(s, i)
 		}
 		i = afterComma(s, i)
 	}
