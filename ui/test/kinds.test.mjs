@@ -102,6 +102,23 @@ describe('the table of a resource', () => {
     await shot(page, 'kinds-grouped');
   });
 
+  test('has its rows in order when it was scrolled', async () => {
+    await goTo(page, gateway, { view: 'table', kind: 'clusterroles.rbac.authorization.k8s.io' });
+    const { rows: all } = await api('/apis/rbac.authorization.k8s.io/v1/clusterroles', TABLE);
+    await until('the ClusterRoles', async () => (await rows(page)).length > 20);
+    const table = page.getByRole('grid');
+    for (const top of [300, 170, 640]) {
+      await table.evaluate((element, y) => (element.scrollTop = y), top);
+      await until(`the rows at ${top} pixels`, async () => {
+        const indexes = await page.locator('.table.kinds .body [role="row"]').evaluateAll((lines) => lines.map((line) => Number(line.ariaRowIndex) - 2));
+        const first = Math.floor(top / 28) - 4;
+        if (indexes[0] !== first || indexes.some((index, i) => index !== first + i)) return false;
+        assert.deepEqual((await rows(page)).map(([name]) => name), all.slice(first, first + indexes.length).map(({ cells }) => cells[0]));
+        return true;
+      });
+    }
+  });
+
   test('selects with the keyboard, and the address leads back', async () => {
     await goTo(page, gateway, { view: 'table', kind: 'deployments.apps', q: `ns:${ns}` });
     await until('the Deployment', async () => (await rows(page)).length === 1);

@@ -8,7 +8,7 @@ import { clock } from '../src/data/clock';
 import { podRow } from '../src/data/objects';
 import { age, cpuText, memoryText, quantity } from '../src/data/quantity';
 import { State } from '../src/data/state';
-import { tableRows, windowOf } from '../src/shell/rows';
+import { bySlots, tableRows, windowOf } from '../src/shell/rows';
 import { toYAML } from '../src/panel/yaml';
 import { filled, Fixture, nodeOf, podOf } from './fixture';
 
@@ -138,6 +138,17 @@ test('the table renders the rows in view and some more', () => {
   assert.deepEqual(windowOf(100_000, 28_000, 560, 28), { from: 992, to: 1028 });
   assert.deepEqual(windowOf(5, 0, 560, 28), { from: 0, to: 5 });
   assert.deepEqual(windowOf(3, 9999, 560, 28), { from: 3, to: 3 });
+});
+
+test('rows keep their places in the document while a table is scrolled', () => {
+  assert.deepEqual(bySlots(0, 4, 5), [0, 1, 2, 3]);
+  assert.deepEqual(bySlots(3, 7, 5), [5, 6, 3, 4]);
+  assert.deepEqual(bySlots(11, 13, 5), [11, 12], 'the first slot is free');
+  assert.deepEqual(bySlots(7, 7, 5), []);
+  for (let from = 0; from < 40; from++) {
+    const slots = bySlots(from, from + 9, 10).map((index) => index % 10);
+    assert.deepEqual(slots, [...slots].sort((a, b) => a - b));
+  }
 });
 
 test('quantities and durations', () => {

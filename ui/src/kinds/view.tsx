@@ -10,7 +10,7 @@ import { filter, kind, mode, pathOf, refresh, selection, selectionOf, sheet, vie
 import { rowHeight } from '../app/window';
 import { clock } from '../data/clock';
 import { count } from '../data/quantity';
-import { windowOf } from '../shell/rows';
+import { bySlots, windowOf } from '../shell/rows';
 import { reveal, useScroll } from '../shell/scrolling';
 import { playhead } from '../time/playback';
 import { cellText, inapplicable, NAMESPACE, type Grouping, type Heading, type Line } from './lines';
@@ -77,8 +77,9 @@ function Grid({ resource }: { resource: Resource }) {
   }, [source.columns, wide]);
   const widths = useMemo(() => widthsOf(table, columns), [source.columns, source.complete, wide, resource.id, source.lines.size > 20]);
   const { from, to } = windowOf(lines.length, box.top, box.height, rowHeight(), 4);
-  /** Rows that scroll out are used again for those that scroll in: making elements takes longer than changing them. */
   const slots = Math.ceil(box.height / rowHeight()) + 10;
+  // Readers of the document find the lines in their order when they stand still.
+  const rendered = box.moving ? bySlots(from, to, slots) : bySlots(from, to, slots).sort((a, b) => a - b);
   const now = Math.floor(clock.now());
   const selected = selection.value ? pathOf(selection.value) : '';
   const go = (event: KeyboardEvent): void => {
@@ -102,9 +103,12 @@ function Grid({ resource }: { resource: Resource }) {
           {columns.map((i) => <Title key={i} table={table} column={i} />)}
         </div>
         <div class="body" style={{ height: `${lines.length * rowHeight()}px` }} role="rowgroup">
-          {lines.slice(from, to).map((line, i) => 'heading' in line
-            ? <Group key={`group ${(from + i) % slots}`} line={line} index={from + i} span={columns.length} />
-            : <Row key={(from + i) % slots} table={table} line={line} index={from + i} columns={columns} widths={widths} now={now} selected={selected === objectPath(resource, line)} />)}
+          {rendered.map((index) => {
+            const line = lines[index];
+            return 'heading' in line
+              ? <Group key={`group ${index % slots}`} line={line} index={index} span={columns.length} />
+              : <Row key={index % slots} table={table} line={line} index={index} columns={columns} widths={widths} now={now} selected={selected === objectPath(resource, line)} />;
+          })}
         </div>
       </div>
     </>

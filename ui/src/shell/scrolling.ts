@@ -7,18 +7,32 @@ import type { RefObject } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import { rowHeight } from '../app/window';
 
-/** How far an element is scrolled, and its size, in pixels. */
-export function useScroll(element: RefObject<HTMLElement | null>): { top: number; left: number; height: number; width: number } {
-  const [view, setView] = useState({ top: 0, left: 0, height: 800, width: 1200 });
+/** How long an element has to stand still until it does not count as moving, in milliseconds. */
+const restInterval = 200;
+
+/** How far an element is scrolled, whether it is moving, and its size, in pixels. */
+export function useScroll(element: RefObject<HTMLElement | null>): { top: number; left: number; height: number; width: number; moving: boolean } {
+  const [view, setView] = useState({ top: 0, left: 0, height: 800, width: 1200, moving: false });
   useEffect(() => {
     const at = element.current!;
-    const measure = (): void => setView({ top: at.scrollTop, left: at.scrollLeft, height: at.clientHeight, width: at.clientWidth });
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const measure = (): void => setView({ top: at.scrollTop, left: at.scrollLeft, height: at.clientHeight, width: at.clientWidth, moving: timer !== undefined });
+    const rest = (): void => {
+      timer = undefined;
+      measure();
+    };
+    const scroll = (): void => {
+      clearTimeout(timer);
+      timer = setTimeout(rest, restInterval);
+      measure();
+    };
     const observer = new ResizeObserver(measure);
     observer.observe(at);
-    at.addEventListener('scroll', measure, { passive: true });
+    at.addEventListener('scroll', scroll, { passive: true });
     return () => {
+      clearTimeout(timer);
       observer.disconnect();
-      at.removeEventListener('scroll', measure);
+      at.removeEventListener('scroll', scroll);
     };
   }, []);
   return view;
