@@ -134,9 +134,14 @@ const commands = {
     await page.until(`document.querySelector('.kinds-bar [role=status]')?.textContent === ${JSON.stringify(words)}`);
     const complete = await page.evaluate('performance.now()');
     await sleep(5000); // the board has its own list
-    const scrolled = await frames(seconds, `
+    // Sizes that are read in a frame have to be computed before their time.
+    await page.evaluate(`(() => {
       const table = document.querySelector('.table.kinds');
-      table.scrollTop = (table.scrollTop + 700) % (table.scrollHeight - table.clientHeight);`);
+      const end = table.scrollHeight - table.clientHeight;
+      let top = 0;
+      window.scrollOn = () => (table.scrollTop = top = (top + 700) % end);
+    })()`);
+    const scrolled = await frames(seconds, 'window.scrollOn();');
     const rows = await page.evaluate(`document.querySelectorAll('.table.kinds .line').length`);
     return { complete, rows, ...scrolled };
   },

@@ -4,6 +4,7 @@
 /** The table of a resource that the page shows, and when it is rendered. */
 
 import { signal } from '@preact/signals';
+import { inFrame } from '../app/frame';
 import { Lines, NAMESPACE, type Grouping, type Line, type Sorting } from './lines';
 import type { Resource } from './resources';
 import { listedTable, liveTable, type Source } from './source';
@@ -82,6 +83,6 @@ export class KindTable {
     };
     // A hidden page has no frames.
     if (document.hidden) setTimeout(render, 1000);
-    else requestAnimationFrame(render);
+    else inFrame(render);
   }
 }

@@ -5,6 +5,7 @@
 
 import type { RefObject } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
+import { inFrame } from '../app/frame';
 import { rowHeight } from '../app/window';
 
 /** How long an element has to stand still until it does not count as moving, in milliseconds. */
@@ -24,7 +25,7 @@ export function useScroll(element: RefObject<HTMLElement | null>): { top: number
     const scroll = (): void => {
       clearTimeout(timer);
       timer = setTimeout(rest, restInterval);
-      measure();
+      inFrame(measure);
     };
     const observer = new ResizeObserver(measure);
     observer.observe(at);

@@ -4,6 +4,7 @@
 /** A workbook: its tabs, what is typed into them, and the formulas' results. */
 
 import { signal } from '@preact/signals';
+import { inFrame } from '../app/frame';
 import { cellOf, inRange, isFormula, keyOf, movedKey, type Range, type Reshaping } from './cells';
 import type { Engine } from './engine';
 import type { Input, Result } from './formulas';
@@ -298,6 +299,6 @@ export class Book {
       });
     };
     if (typeof document === 'undefined' || document.hidden) setTimeout(render, 100);
-    else requestAnimationFrame(render);
+    else inFrame(render);
   }
 }
