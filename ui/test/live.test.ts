@@ -82,6 +82,18 @@ test('a reader of some namespaces has a watch of each, on few connections', asyn
   useToken('');
 });
 
+test('the end of a source is not a failure', async () => {
+  globalThis.fetch = new Gateway(['a']).fetch as typeof fetch;
+  const said: string[] = [];
+  const rows = new Rows();
+  const live = new Live('http://x/', 'http://x/watchkeeper/v1/', rows, () => said.push('changed'), ({ phase }) => said.push(phase), () => {});
+  for (const deadline = Date.now() + 20_000; said.at(-1) !== 'changed' || !said.includes('live') || rows.size === 0; await new Promise((resolve) => setTimeout(resolve, 10))) assert.ok(Date.now() < deadline, said.join());
+  const before = said.length;
+  live.close();
+  await new Promise((resolve) => setTimeout(resolve, 50));
+  assert.deepEqual(said.slice(before), []);
+});
+
 test('a gateway without projections for the reader is asked for whole objects', async () => {
   const gateway = new Gateway(['a', 'b'], false);
   const { scope } = await read(gateway, (status, _, rows) => status?.phase === 'live' && rows.size === 2);

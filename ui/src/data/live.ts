@@ -124,9 +124,10 @@ export class Live {
     this.#follow(source, () => this.#pods.get(namespace) === source, (key) => rows.setPod(pod, performance.now(), key), (key) => rows.deletePod(key, performance.now()));
   }
 
-  /** Takes the events of a source while it is used. An object is set with what was made of it last: its event comes at once. */
-  #follow(source: Source, isUsed: () => boolean, set: (key: string) => void, remove: (key: string) => void): void {
+  /** Takes the events of a source while it is used, until the end. An object is set with what was made of it last: its event comes at once. */
+  #follow(source: Source, isOpen: () => boolean, set: (key: string) => void, remove: (key: string) => void): void {
     const { informer } = source;
+    const isUsed = (): boolean => isOpen() && !this.#stop.signal.aborted;
     const change = (apply: (key: string) => void) => ({ key }: { key: string }): void => {
       if (!isUsed()) return;
       apply(key);

@@ -42,8 +42,14 @@ function share(cluster: Cluster, row: number): number {
   return ready / Math.max(1, containers);
 }
 
+/** The part of a list to render: the rows in view, and some on both sides. */
+export function windowOf(length: number, scrollTop: number, height: number, rowHeight: number, spare = 8): { from: number; to: number } {
+  const from = Math.min(length, Math.max(0, Math.floor(scrollTop / rowHeight) - spare));
+  return { from, to: Math.min(length, Math.max(from, Math.ceil((scrollTop + height) / rowHeight) + spare)) };
+}
+
 /**
- * The indexes of such a part in the order in which a document has their rows. Rows that scroll out
+ * The indexes of a part of a list in the order in which a document has their rows. Rows that scroll out
  * are used again for those that scroll in: an index has the slot `index % slots`, and while
  * slots keep their order no element is moved, which takes longer than changing it.
  */
@@ -51,10 +57,4 @@ export function bySlots(from: number, to: number, slots: number): number[] {
   const all = Array.from({ length: to - from }, (_, i) => from + i);
   const first = (slots - (from % slots)) % slots; // the one in the first slot
   return [...all.slice(first), ...all.slice(0, first)];
-}
-
-/** The part of a list to render: the rows in view, and some on both sides. */
-export function windowOf(length: number, scrollTop: number, height: number, rowHeight: number, spare = 8): { from: number; to: number } {
-  const from = Math.min(length, Math.max(0, Math.floor(scrollTop / rowHeight) - spare));
-  return { from, to: Math.min(length, Math.max(from, Math.ceil((scrollTop + height) / rowHeight) + spare)) };
 }
