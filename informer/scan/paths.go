@@ -28,13 +28,14 @@ type Paths struct {
 type pathNode struct {
 	whole   bool // the projection has all of it
 	members map[string]*pathNode
-	named   []namedNode // the members again, for a scan: they are few
-	each    *pathNode   // for each element of an array
+	named   []namedNode[pathNode] // the members again, for a scan: they are few
+	each    *pathNode             // for each element of an array
 }
 
-type namedNode struct {
+// A namedNode is the member of an object with a name.
+type namedNode[N any] struct {
 	name string
-	node *pathNode
+	node *N
 }
 
 func (n *pathNode) member(name string) *pathNode {
@@ -45,7 +46,7 @@ func (n *pathNode) member(name string) *pathNode {
 	if m == nil {
 		m = &pathNode{}
 		n.members[name] = m
-		n.named = append(n.named, namedNode{name, m})
+		n.named = append(n.named, namedNode[pathNode]{name, m})
 	}
 	return m
 }

@@ -51,7 +51,7 @@ func (w *projector) object(n *pathNode, i int) (end int, shown bool) {
 	for i = afterSpace(s, i+1); s[i] != '}'; {
 		from, to := i, afterString(s, i)
 		i = afterSpace(s, afterSpace(s, to)+1) // after the colon
-		if m := n.find(s[from:to]); m == nil {
+		if m := findMember(n.named, s[from:to]); m == nil {
 			i = afterValue(s, i)
 		} else {
 			before := len(w.out)
@@ -93,13 +93,13 @@ func (w *projector) array(n *pathNode, i int) (end int) {
 	return i + 1
 }
 
-// find returns the node of the member with a name, given in quotes; nil if there is
+// findMember returns the node of the member with a name, given in quotes; nil if there is
 // none.
-func (n *pathNode) find(quoted string) *pathNode {
+func findMember[N any](members []namedNode[N], quoted string) *N {
 	name := unquoted(quoted)
-	for i := range n.named {
-		if n.named[i].name == name {
-			return n.named[i].node
+	for i := range members {
+		if members[i].name == name {
+			return members[i].node
 		}
 	}
 	return nil

@@ -29,15 +29,10 @@ type rowNode struct {
 	id      int // the nodes of a tree are counted from 0
 	slot    int // of its value; -1 for none
 	lo, hi  int // the slots of the node and of what is below it: lo <= slot < hi
-	members []rowMember
+	members []namedNode[rowNode]
 	each    *rowNode
 	indexed []rowIndexed
 	where   []rowWhere
-}
-
-type rowMember struct {
-	name string
-	node *rowNode
 }
 
 type rowIndexed struct {
@@ -112,10 +107,10 @@ func (n *rowNode) child(s step) *rowNode {
 	next := &rowNode{slot: -1}
 	switch s.kind {
 	case stepMember:
-		if i := slices.IndexFunc(n.members, func(m rowMember) bool { return m.name == s.name }); i >= 0 {
+		if i := slices.IndexFunc(n.members, func(m namedNode[rowNode]) bool { return m.name == s.name }); i >= 0 {
 			return n.members[i].node
 		}
-		n.members = append(n.members, rowMember{s.name, next})
+		n.members = append(n.members, namedNode[rowNode]{s.name, next})
 	case stepEach:
 		if n.each == nil {
 			n.each = next

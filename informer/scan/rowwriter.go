@@ -110,17 +110,6 @@ func (w *rowWriter) array(n *rowNode, i int) (end int) {
 	return i + 1
 }
 
-// find returns the node of the member with a name, given in quotes; nil if there is none.
-func (n *rowNode) find(quoted string) *rowNode {
-	name := unquoted(quoted)
-	for i := range n.members {
-		if n.members[i].name == name {
-			return n.members[i].node
-		}
-	}
-	return nil
-}
-
 // find returns which of the values the member of the object at i has, -1 for none.
 func (x *rowWhere) find(s string, i int) int {
 	if s[i] != '{' {
@@ -172,7 +161,7 @@ func (w *rowWriter) member(n *rowNode, i int, at *int) (m *known, value int) {
 	to := afterString(s, i)
 	colon := afterSpace(s, to)
 	m = &w.other
-	m.node = n.find(s[i:to])
+	m.node = findMember(n.members, s[i:to])
 	if len(order) < maxKnown {
 		order = slices.Insert(order, *at, known{name: strings.Clone(s[i : colon+1]), node: m.node})
 		w.orders[n.id], m = order, &order[*at]
