@@ -25,8 +25,8 @@ before(async () => {
       group: `${ns}.example.com`, scope: 'Namespaced', names: { kind: 'Backup', plural: 'backups', singular: 'backup', shortNames: [`bk${ns.replace(/\D/g, '')}`] },
       versions: [{
         name: 'v1', served: true, storage: true,
-        schema: { openAPIV3Schema: { type: 'object', properties: { spec: { type: 'object', properties: { size: { type: 'integer' } } } } } },
-        additionalPrinterColumns: [{ name: 'Size', type: 'integer', jsonPath: '.spec.size' }, { name: 'Age', type: 'date', jsonPath: '.metadata.creationTimestamp' }],
+        schema: { openAPIV3Schema: { type: 'object', properties: { spec: { type: 'object', properties: { size: { type: 'integer' }, note: { type: 'string' } } } } } },
+        additionalPrinterColumns: [{ name: 'Size', type: 'integer', jsonPath: '.spec.size' }, { name: 'Note', type: 'string', jsonPath: '.spec.note' }, { name: 'Age', type: 'date', jsonPath: '.metadata.creationTimestamp' }],
       }],
     },
   });
@@ -81,7 +81,7 @@ describe('the table of a resource', () => {
     await goTo(page, gateway, { view: 'table', kind: `backups.${ns}.example.com` });
     const sizes = async () => (await rows(page)).map((row) => row[2]).join();
     await until('the custom resources', async () => (await rows(page)).length === 3);
-    assert.deepEqual(await titles(page), ['Namespace', 'Name', 'Size', 'Age']);
+    assert.deepEqual(await titles(page), ['Namespace', 'Name', 'Size', 'Note', 'Age']);
     await page.getByRole('columnheader', { name: /^Size/ }).getByRole('button').click();
     await until('the order', async () => (await sizes()) === '9,20,100');
     await page.getByRole('columnheader', { name: /^Size/ }).getByRole('button').click();
@@ -100,6 +100,25 @@ describe('the table of a resource', () => {
       return pods.length === 4;
     });
     await shot(page, 'kinds-grouped');
+  });
+
+  test('clips the texts that are too long for their column, and no others', async () => {
+    const backup = (i, note) => apply({ apiVersion: `${ns}.example.com/v1`, kind: 'Backup', metadata: { name: `backup-${i}`, namespace: ns }, spec: { size: 1, note } });
+    const wide = ['WWWWWWWWWWWWWWWW', '@%&QMOGmw@%&QMOGmw'];
+    for (const [i, note] of wide.entries()) await backup(i, note);
+    await goTo(page, gateway, { view: 'table', kind: `backups.${ns}.example.com` });
+    await until('the notes', async () => (await rows(page)).some((row) => row[3] === wide[1]));
+    /** The cells: how wide they and their texts are, and whether a text is clipped. */
+    const cells = () => page.locator('.table.kinds .body [role="gridcell"]').evaluateAll((all) => all.map((cell) => {
+      const text = document.createRange();
+      text.selectNodeContents(cell);
+      return { text: cell.textContent, over: text.getBoundingClientRect().width - cell.getBoundingClientRect().width, clipped: getComputedStyle(cell).overflowX === 'hidden', title: cell.title };
+    }));
+    for (const { text, over, clipped, title } of await cells()) assert.ok(over <= 0 && !clipped && !title, `${text}: ${over} pixels too long, ${clipped} ${title}`);
+    const long = 'a note that is longer than those that the column was made for';
+    await backup(2, long);
+    await until('the long note', async () => (await cells()).some(({ text, clipped, title }) => text === long && clipped && title === long));
+    for (const { text, over, clipped } of await cells()) assert.ok(over <= 0 || clipped, text);
   });
 
   test('has its rows in order when it was scrolled', async () => {

@@ -7,6 +7,7 @@ import type { ColumnDefinition, TableRow } from '@watchkeeper/informer';
 import { cellText, inapplicable, lineOf, Lines, NAMESPACE, rankOf, type Line } from '../src/kinds/lines';
 import { named, type Resource } from '../src/kinds/resources';
 import { choicesOf, objectsOf, read } from '../src/kinds/search';
+import { room, template, widthOf } from '../src/kinds/widths';
 import { filled } from './fixture';
 
 const column = (name: string): ColumnDefinition => ({ name, type: 'string', format: '', description: '', priority: 0 });
@@ -122,4 +123,12 @@ test('discovery, aggregated or not', async () => {
   assert.deepEqual((await discover()).map(({ id, version, namespaced, names, watched }) => [id, version, namespaced, names.join(), watched]), [
     ['deployments.apps', 'v1', true, 'deployment,deployment,deploy', false], ['olds.apps', 'v1beta1', false, 'old,old', true], ['pods', 'v1', true, 'pod,pod,po', true],
   ]);
+});
+
+test('columns have room for their texts, within limits', () => {
+  assert.equal(widthOf('Age', ['5d', '253d']), 8);
+  assert.equal(widthOf('Name', ['web-0', 'service-000-a4d9a79c86-2fdpq']), 32);
+  assert.equal(widthOf('Notes', ['x'.repeat(200)]), 50);
+  assert.ok(room('WWW') > room('AAA') && room('AAA') > room('aaa') && room('日本') > room('ab'));
+  assert.equal(template([14, 32, 8]), '14ch 32ch minmax(8ch, 1fr)');
 });

@@ -3,6 +3,7 @@
 
 /** The objects of any resource as a table, with the API server's columns. Only the rows in view are rendered. */
 
+import { Component } from 'preact';
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { continuing } from '../app/address';
 import { session } from '../app/login';
@@ -17,6 +18,7 @@ import { cellText, inapplicable, NAMESPACE, type Grouping, type Heading, type Li
 import { learn, problem, resources } from './known';
 import { collection, named, type Resource } from './resources';
 import { KindTable } from './table';
+import { room, template, widthOf } from './widths';
 
 /** How often a replay, and a resource that cannot be watched, are read again, in milliseconds. */
 const replayInterval = 1000;
@@ -75,7 +77,12 @@ function Grid({ resource }: { resource: Resource }) {
     const shown = source.columns.map((_, i) => i).filter((i) => wide || source.columns[i].priority === 0);
     return resource.namespaced ? [NAMESPACE, ...shown] : shown;
   }, [source.columns, wide]);
-  const widths = useMemo(() => widthsOf(table, columns), [source.columns, source.complete, wide, resource.id, source.lines.size > 20]);
+  const { widths, style } = useMemo(() => {
+    const some = table.lines.sorted.slice(0, 200);
+    const now = clock.now();
+    const widths = columns.map((i) => widthOf(nameOf(table, i), some.map((line) => textOf(table, line, i, now))));
+    return { widths, style: { gridTemplateColumns: template(widths) } };
+  }, [source.columns, source.complete, wide, resource.id, source.lines.size > 20]);
   const { from, to } = windowOf(lines.length, box.top, box.height, rowHeight(), 4);
   const slots = Math.ceil(box.height / rowHeight()) + 10;
   // Readers of the document find the lines in their order when they stand still.
@@ -99,7 +106,7 @@ function Grid({ resource }: { resource: Resource }) {
     <>
       <Bar table={table} wide={wide} setWide={setWide} hasWide={source.columns.some(({ priority }) => priority > 0)} />
       <div class="table kinds" ref={element} tabIndex={0} role="grid" aria-label={resource.kind} aria-rowcount={lines.length + 1} aria-colcount={columns.length} onKeyDown={go}>
-        <div class="head" role="row" aria-rowindex={1} style={{ gridTemplateColumns: widths }}>
+        <div class="head" role="row" aria-rowindex={1} style={style}>
           {columns.map((i) => <Title key={i} table={table} column={i} />)}
         </div>
         <div class="body" style={{ height: `${lines.length * rowHeight()}px` }} role="rowgroup">
@@ -107,7 +114,7 @@ function Grid({ resource }: { resource: Resource }) {
             const line = lines[index];
             return 'heading' in line
               ? <Group key={`group ${index % slots}`} line={line} index={index} span={columns.length} />
-              : <Row key={index % slots} table={table} line={line} index={index} columns={columns} widths={widths} now={now} selected={selected === objectPath(resource, line)} />;
+              : <Row key={index % slots} table={table} line={line} index={index} top={index * rowHeight()} columns={columns} widths={widths} style={style} now={now} selected={selected === objectPath(resource, line)} />;
           })}
         </div>
       </div>
@@ -150,14 +157,14 @@ function Bar({ table, wide, setWide, hasWide }: { table: KindTable; wide: boolea
 function Title({ table, column }: { table: KindTable; column: number }) {
   void table.version.value;
   const on = table.sorting.by === column;
-  const { name = 'Namespace', description = '' } = table.source.columns[column] ?? {};
+  const { description = '' } = table.source.columns[column] ?? {};
   const sort = (): void => {
     table.sorting = { by: column, down: on && !table.sorting.down };
     table.rearrange();
   };
   return (
     <span role="columnheader" aria-sort={on ? (table.sorting.down ? 'descending' : 'ascending') : 'none'}>
-      <button title={description} onClick={sort}>{name}{on && (table.sorting.down ? ' ↓' : ' ↑')}</button>
+      <button title={description} onClick={sort}>{nameOf(table, column)}{on && (table.sorting.down ? ' ↓' : ' ↑')}</button>
     </span>
   );
 }
@@ -168,28 +175,44 @@ const Group = ({ line, index, span }: { line: Heading; index: number; span: numb
   </div>
 );
 
-function Row({ table, line, index, columns, widths, now, selected }: { table: KindTable; line: Line; index: number; columns: number[]; widths: string; now: number; selected: boolean }) {
-  return (
-    <div class="line" role="row" aria-rowindex={index + 2} aria-selected={selected} style={{ transform: `translateY(${index * rowHeight()}px)`, gridTemplateColumns: widths }} onClick={() => choose(table.resource, line)}>
-      {columns.map((i) => {
-        const text = i === NAMESPACE ? line.namespace : cellText(line, table.source.columns, i, now);
-        return <span key={i} role="gridcell" class={i === 0 ? 'mono' : i === NAMESPACE ? 'muted' : ''} title={text.length > 24 ? text : undefined}>{text}</span>;
-      })}
-    </div>
-  );
+interface RowProps {
+  table: KindTable;
+  line: Line;
+  index: number;
+  /** In pixels. */
+  top: number;
+  columns: number[];
+  /** Of the columns. */
+  widths: number[];
+  style: { gridTemplateColumns: string };
+  now: number;
+  selected: boolean;
 }
+
+/** A row. It is rendered again only if one of its properties is another, so it must not use signals. */
+class Row extends Component<RowProps> {
+  shouldComponentUpdate(next: RowProps): boolean {
+    return (Object.keys(next) as (keyof RowProps)[]).some((name) => next[name] !== this.props[name]);
+  }
+
+  render({ table, line, index, top, columns, widths, style, now, selected }: RowProps) {
+    return (
+      <div class="line" role="row" aria-rowindex={index + 2} aria-selected={selected} style={{ ...style, transform: `translateY(${top}px)` }} onClick={() => choose(table.resource, line)}>
+        {columns.map((i, at) => {
+          const text = textOf(table, line, i, now);
+          const long = room(text) > widths[at];
+          const look = i === 0 ? 'mono' : i === NAMESPACE ? 'muted' : '';
+          return <span key={i} role="gridcell" class={long ? `${look} long` : look} title={long ? text : undefined}>{text}</span>;
+        })}
+      </div>
+    );
+  }
+}
+
+const nameOf = (table: KindTable, column: number): string => (column === NAMESPACE ? 'Namespace' : table.source.columns[column].name);
+
+const textOf = (table: KindTable, line: Line, column: number, now: number): string => (column === NAMESPACE ? line.namespace : cellText(line, table.source.columns, column, now));
 
 const objectPath = (resource: Resource, line: Line): string => `${collection(resource, line.namespace)}/${line.name}`;
 
 const choose = (resource: Resource, line: Line): void => void (selection.value = selectionOf(objectPath(resource, line)));
-
-/** The widths of columns: of their titles and of the texts of some rows, within limits. */
-function widthsOf(table: KindTable, columns: number[]): string {
-  const some = table.lines.sorted.slice(0, 200);
-  const width = (i: number): number => {
-    const title = i === NAMESPACE ? 9 : table.source.columns[i].name.length;
-    const texts = some.map((line) => (i === NAMESPACE ? line.namespace : cellText(line, table.source.columns, i, clock.now())).length);
-    return Math.min(48, Math.max(title + 3, ...texts, 4));
-  };
-  return columns.map((i, at) => `${at === columns.length - 1 ? `minmax(${width(i)}ch, 1fr)` : `${width(i) + 2}ch`}`).join(' ');
-}
