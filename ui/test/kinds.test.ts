@@ -53,10 +53,16 @@ test('lines stay in order while objects change, in small and large steps', () =>
       const fresh = new Lines();
       fresh.arrange(all.values(), COLUMNS, sorting, grouping, filter);
       assert.deepEqual(lines.sorted.map(({ key }) => key), fresh.sorted.map(({ key }) => key), `round ${round}`);
+      // Each group has its heading, and each line its index.
+      const expected = lines.sorted.flatMap((one, i) => {
+        const count = lines.sorted.filter(({ group }) => group === one.group).length;
+        return grouping && one.group !== lines.sorted[i - 1]?.group ? [`${one.group} ${count}`, one.key] : [one.key];
+      });
+      const seen = Array.from({ length: lines.length }, (_, i) => lines.at(i));
+      assert.deepEqual(seen.map((one) => ('heading' in one ? `${one.heading} ${one.count}` : one.key)), expected);
+      for (const [n, one] of lines.sorted.entries()) assert.equal(seen[lines.indexOf(n)], one);
     }
   }
-  const headings = lines.withHeadings().filter((one) => 'heading' in one);
-  assert.equal(headings.reduce((sum, one) => sum + ('count' in one ? one.count : 0), 0), lines.sorted.length);
 });
 
 test('the filter of the page, as far as it applies', () => {

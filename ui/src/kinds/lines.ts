@@ -22,6 +22,8 @@ export interface Line {
   cells: unknown[];
   /** By which it is sorted. */
   rank: number | string;
+  /** By which it is grouped. */
+  group: string;
 }
 
 /** A heading of a group, with the number of its lines. */
@@ -43,7 +45,7 @@ export const NAMESPACE = -1;
 export function lineOf({ cells, object: { metadata } }: TableRow): Line {
   const { namespace = '', name, labels = {}, ownerReferences, creationTimestamp } = metadata;
   const own = controllerOf(ownerReferences);
-  return { key: namespace ? `${namespace}/${name}` : name, namespace, name, labels, owner: own ? `${own.kind}/${own.name}` : '', created: seconds(creationTimestamp), cells, rank: '' };
+  return { key: namespace ? `${namespace}/${name}` : name, namespace, name, labels, owner: own ? `${own.kind}/${own.name}` : '', created: seconds(creationTimestamp), cells, rank: '', group: '' };
 }
 
 /** Ages pass without an event. */
@@ -108,6 +110,8 @@ export class Lines {
   #columns: ColumnDefinition[] = [];
   #grouping: Grouping = '';
   #matches: ((line: Line) => boolean) | null = null;
+  /** The groups, with the index of the heading of each; null if they have to be found anew. */
+  #groups: (Heading & { at: number })[] | null = null;
 
   /** Arranges all lines anew. */
   arrange(all: Iterable<Line>, columns: ColumnDefinition[], sorting: Sorting, grouping: Grouping, filter: string): void {
@@ -115,6 +119,7 @@ export class Lines {
     this.#sorting = sorting;
     this.#grouping = grouping;
     this.#matches = matcher(filter);
+    this.#groups = null;
     this.sorted = [];
     for (const line of all) if (!this.#matches || this.#matches(line)) this.sorted.push(this.#ranked(line));
     this.sorted.sort(this.#compare);
@@ -127,57 +132,84 @@ export class Lines {
       const left = this.sorted.filter((line) => !gone.has(line));
       // An object may have changed several times.
       for (const { line } of changes) if (line && !gone.has(line) && (!this.#matches || this.#matches(line))) left.push(this.#ranked(line));
+      this.#groups = null;
       this.sorted = left.sort(this.#compare); // mostly sorted already, which is fast
       return;
     }
     for (const { old, line } of changes) {
+      const now = line && (!this.#matches || this.#matches(line)) ? this.#ranked(line) : undefined;
       if (old) {
         const at = this.#find(old);
-        if (this.sorted[at] === old) this.sorted.splice(at, 1);
+        if (this.sorted[at] === old) {
+          if (now && this.#compare(old, now) === 0) {
+            this.sorted[at] = now; // most changes leave an object where it is
+            continue;
+          }
+          this.sorted.splice(at, 1);
+          this.#groups = null;
+        }
       }
-      if (line && (!this.#matches || this.#matches(line))) this.sorted.splice(this.#find(this.#ranked(line)), 0, line);
+      if (now) {
+        this.sorted.splice(this.#find(now), 0, now);
+        this.#groups = null;
+      }
     }
   }
 
-  /** The lines with the headings of their groups. */
-  withHeadings(): (Line | Heading)[] {
-    if (!this.#grouping) return this.sorted;
-    const out: (Line | Heading)[] = [];
-    let heading: Heading | null = null;
-    for (const line of this.sorted) {
-      const group = this.#groupOf(line);
-      if (!heading || heading.heading !== group) {
-        heading = { heading: group, count: 0 };
-        out.push(heading);
-      }
-      heading.count++;
-      out.push(line);
+  /** The number of lines and headings. */
+  get length(): number {
+    return this.sorted.length + this.#grouped().length;
+  }
+
+  /** The line or the heading at an index. */
+  at(index: number): Line | Heading {
+    const groups = this.#grouped();
+    const before = search(groups.length, (i) => groups[i].at <= index);
+    if (!before) return this.sorted[index];
+    return groups[before - 1].at === index ? groups[before - 1] : this.sorted[index - before];
+  }
+
+  /** The index of the line that is the n-th without headings. */
+  indexOf(n: number): number {
+    const groups = this.#grouped();
+    return n + search(groups.length, (i) => groups[i].at - i <= n);
+  }
+
+  #grouped(): (Heading & { at: number })[] {
+    if (this.#groups) return this.#groups;
+    this.#groups = [];
+    for (let start = 0; this.#grouping && start < this.sorted.length;) {
+      const { group } = this.sorted[start];
+      const end = search(this.sorted.length, (i) => compare(this.sorted[i].group, group) <= 0);
+      this.#groups.push({ heading: group, count: end - start, at: start + this.#groups.length });
+      start = end;
     }
-    return out;
+    return this.#groups;
   }
 
   #ranked(line: Line): Line {
     const { by } = this.#sorting;
     const column = this.#columns[by];
     line.rank = column ? (isAge(column) ? -line.created : rankOf(line.cells[by])) : line.namespace;
+    line.group = this.#grouping === 'namespace' ? line.namespace : this.#grouping === 'owner' && line.owner ? `${line.namespace}/${line.owner}` : '';
     return line;
   }
 
-  #groupOf = (line: Line): string => (this.#grouping === 'namespace' ? line.namespace : line.owner && `${line.namespace}/${line.owner}`);
-
   #compare = (a: Line, b: Line): number => {
-    const group = this.#grouping ? compare(this.#groupOf(a), this.#groupOf(b)) : 0;
-    return group || (this.#sorting.down ? -1 : 1) * compare(a.rank, b.rank) || (a.key < b.key ? -1 : a.key > b.key ? 1 : 0);
+    return compare(a.group, b.group) || (this.#sorting.down ? -1 : 1) * compare(a.rank, b.rank) || (a.key < b.key ? -1 : a.key > b.key ? 1 : 0);
   };
 
   /** The index at which a line is, or would be. */
-  #find(line: Line): number {
-    let [low, high] = [0, this.sorted.length];
-    while (low < high) {
-      const middle = (low + high) >> 1;
-      if (this.#compare(this.sorted[middle], line) < 0) low = middle + 1;
-      else high = middle;
-    }
-    return low;
+  #find = (line: Line): number => search(this.sorted.length, (i) => this.#compare(this.sorted[i], line) < 0);
+}
+
+/** The first index below `length` for which `before` is false. It is true up to there. */
+function search(length: number, before: (i: number) => boolean): number {
+  let [low, high] = [0, length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (before(middle)) low = middle + 1;
+    else high = middle;
   }
+  return low;
 }

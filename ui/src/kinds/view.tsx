@@ -72,7 +72,7 @@ function Grid({ resource }: { resource: Resource }) {
   void table.version.value;
   void refresh.value; // ages
   const { source } = table;
-  const lines = table.arranged().withHeadings();
+  const lines = table.arranged();
   const columns = useMemo(() => {
     const shown = source.columns.map((_, i) => i).filter((i) => wide || source.columns[i].priority === 0);
     return resource.namespaced ? [NAMESPACE, ...shown] : shown;
@@ -96,11 +96,12 @@ function Grid({ resource }: { resource: Resource }) {
     event.preventDefault();
     const only = table.lines.sorted;
     const at = only.findIndex((line) => line.key === reached.current);
-    const next = only[Math.min(only.length - 1, Math.max(0, at < 0 ? 0 : at + by))];
+    const n = Math.min(only.length - 1, Math.max(0, at < 0 ? 0 : at + by));
+    const next = only[n];
     if (!next) return;
     reached.current = next.key;
     continuing(() => choose(resource, next));
-    reveal(element.current!, lines.indexOf(next));
+    reveal(element.current!, lines.indexOf(n));
   };
   return (
     <>
@@ -111,7 +112,7 @@ function Grid({ resource }: { resource: Resource }) {
         </div>
         <div class="body" style={{ height: `${lines.length * rowHeight()}px` }} role="rowgroup">
           {rendered.map((index) => {
-            const line = lines[index];
+            const line = lines.at(index);
             return 'heading' in line
               ? <Group key={`group ${index % slots}`} line={line} index={index} span={columns.length} />
               : <Row key={index % slots} table={table} line={line} index={index} top={index * rowHeight()} columns={columns} widths={widths} style={style} now={now} selected={selected === objectPath(resource, line)} />;
