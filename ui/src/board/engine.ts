@@ -100,8 +100,8 @@ export class Engine implements Scene {
       this.matches = compileFilter(this.#filter, cluster);
     }
     if (!before || applied.all) {
-      // Until the first list is complete, positions are preliminary.
-      if (cluster.synced || cluster.length > this.#arranged * 1.5 + 200) this.arrange();
+      // Until the first list is complete, positions are preliminary. Arranging all Pods is expensive, so it is done when they have become many more.
+      if (cluster.synced || cluster.length > this.#arranged * 2.5 + 200) this.arrange();
       return;
     }
     // Arrange again if the cluster has grown a lot, unless the user has panned or zoomed.
