@@ -9,6 +9,7 @@ import (
 	"hash/maphash"
 	"slices"
 	"strconv"
+	"sync/atomic"
 
 	"github.com/watchkeeper/watchkeeper/informer/kube"
 )
@@ -47,7 +48,7 @@ func (l Labels) Lookup(key string) (string, bool) {
 }
 
 // An Object is one version of one object: its JSON as the API server sent it, and
-// the attributes found in it. Objects are immutable. All strings except Columns
+// the attributes found in it. Objects are immutable and must not be copied. All strings except Columns
 // are parts of one text.
 type Object struct {
 	Key        kube.Key
@@ -71,6 +72,16 @@ type Object struct {
 	annots span   // the value of metadata.annotations
 	// managed is the value of metadata.managedFields. No other attribute is in it.
 	managed span
+
+	kept atomic.Pointer[projection] // see [Paths.Append]
+}
+
+// WithRow returns a copy of the object with another row.
+func (o *Object) WithRow(row, columns string) *Object {
+	return &Object{
+		Key: o.Key, UID: o.UID, RV: o.RV, APIVersion: o.APIVersion, Kind: o.Kind, Labels: o.Labels, JSON: o.JSON, Row: row, Columns: columns,
+		body: o.body, meta: o.meta, rvText: o.rvText, annots: o.annots, managed: o.managed,
+	}
 }
 
 var sumSeed = maphash.MakeSeed()

@@ -20,6 +20,7 @@ var ErrPath = errors.New("not a list of paths")
 // it. They are immutable.
 type Paths struct {
 	key  string
+	once *projection // what an object keeps of the first projection
 	root *pathNode
 	rows *rowPaths // the projection is a row; nil for an object
 }
@@ -99,7 +100,7 @@ func ParsePaths(text string) (*Paths, error) {
 	}
 	var b strings.Builder
 	p.root.write(&b)
-	p.key = digest(b.String())
+	p.setKey(b.String())
 	return p, nil
 }
 
@@ -107,9 +108,11 @@ func ParsePaths(text string) (*Paths, error) {
 // in any order.
 func (p *Paths) Key() string { return p.key }
 
-func digest(text string) string {
+// setKey sets the key to a digest of a text that tells these paths from others.
+func (p *Paths) setKey(text string) {
 	sum := sha256.Sum256([]byte(text))
-	return string(sum[:])
+	p.key = string(sum[:])
+	p.once = &projection{key: p.key}
 }
 
 func (n *pathNode) write(b *strings.Builder) {
@@ -138,12 +141,44 @@ func (n *pathNode) write(b *strings.Builder) {
 //
 // The projection of [ParseRows] is a row instead.
 func (p *Paths) Project(o *Object) (text string, rv int) {
-	out, rv := p.Append(make([]byte, 0, len(o.JSON)/4), o)
+	out, rv := p.append(make([]byte, 0, len(o.JSON)/4), o)
 	return string(out), rv
 }
 
 // Append appends the projection of an object to dst; rv is relative to its start.
+//
+// An object that is projected a second time by the same paths is likely to be so again,
+// so it keeps the text from then on, if that is at most an eighth as long as its JSON. It
+// keeps one: for the paths that were used last. Objects that are projected once, such as
+// those of a history, keep none.
 func (p *Paths) Append(dst []byte, o *Object) (out []byte, rv int) {
+	kept := o.kept.Load()
+	if kept != nil && kept.key == p.key && kept.text != "" {
+		return append(dst, kept.text...), kept.rv
+	}
+	out, rv = p.append(dst, o)
+	text := out[len(dst):]
+	switch {
+	case kept == nil || kept.key != p.key:
+		o.kept.Store(p.once)
+	case len(text) <= len(o.JSON)/maxKept:
+		o.kept.Store(&projection{p.key, string(text), rv})
+	}
+	return out, rv
+}
+
+// maxKept is how many times as long as a projection that an object keeps its JSON is at
+// least.
+const maxKept = 8
+
+// A projection of an object by paths.
+type projection struct {
+	key  string // of the paths
+	text string // "" if it was made, but not kept
+	rv   int
+}
+
+func (p *Paths) append(dst []byte, o *Object) (out []byte, rv int) {
 	if p.rows != nil {
 		return p.rows.append(dst, o.JSON, o.managed)
 	}

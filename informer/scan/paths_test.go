@@ -121,6 +121,48 @@ func FuzzPaths(f *testing.F) {
 	})
 }
 
+// TestProjectionsAreKept: an object keeps the projection that was made twice, if it is
+// short, and always has that of the paths that are asked for.
+func TestProjectionsAreKept(t *testing.T) {
+	o, err := ParseObject(`{"metadata":{"name":"web","resourceVersion":"7","labels":{"app":"web"}},"spec":{"text":"` + strings.Repeat("long ", 200) + `"}}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	app, err := ParseRows("metadata.labels.app")
+	if err != nil {
+		t.Fatal(err)
+	}
+	name, err := ParsePaths("metadata.name")
+	if err != nil {
+		t.Fatal(err)
+	}
+	long, err := ParseRows("spec.text")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, step := range []struct {
+		paths *Paths
+		kept  bool // afterwards
+	}{
+		{app, false}, {app, true}, {app, true},
+		{name, false}, {app, false}, {name, false}, {name, true}, // one for all paths
+		{long, false}, {long, false}, {long, false}, {app, false}, {app, true},
+	} {
+		want, wantRV := step.paths.Project(o)
+		got, rv := step.paths.Append([]byte("before "), o)
+		if string(got) != "before "+want || rv != wantRV {
+			t.Fatalf("%s at %d, want %s at %d", got, rv, want, wantRV)
+		}
+		kept := o.kept.Load()
+		if is := kept.text != ""; is != step.kept || kept.key != step.paths.key {
+			t.Fatalf("after %s an object keeps %+v", want, kept)
+		}
+	}
+	if again := o.WithRow("", ""); again.kept.Load() != nil || again.JSON != o.JSON {
+		t.Error("a copy keeps the projection")
+	}
+}
+
 // BenchmarkProject projects a Pod to the fields that a page may show.
 func BenchmarkProject(b *testing.B) {
 	text, err := os.ReadFile("testdata/pod.json")
@@ -139,6 +181,6 @@ func BenchmarkProject(b *testing.B) {
 	b.ReportAllocs()
 	var out []byte
 	for b.Loop() {
-		out, _ = p.Append(out[:0], o)
+		out, _ = p.append(out[:0], o)
 	}
 }

@@ -84,7 +84,9 @@ func ParseRows(text string) (*Paths, error) {
 	r.pool.New = func() any {
 		return &rowWriter{cells: make([][]byte, slots), begin: make([]int, slots), orders: make([][]known, nodes)}
 	}
-	return &Paths{rows: r, key: digest("rows " + strings.Join(r.columns, ","))}, nil
+	p := &Paths{rows: r}
+	p.setKey("rows " + strings.Join(r.columns, ","))
+	return p, nil
 }
 
 // Columns returns the columns of a projection that is a row, nil for one that is an object,

@@ -25,9 +25,7 @@ import (
 
 // printed returns an observed Pod with its row and columns.
 func printed(o *scan.Object, cells, columns string) *scan.Object {
-	out := *o
-	out.Row, out.Columns = `"cells":`+cells, columns
-	return &out
+	return o.WithRow(`"cells":`+cells, columns)
 }
 
 const (

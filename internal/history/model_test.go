@@ -90,9 +90,7 @@ func (m *model) record(e Event) Event {
 		e.Prev = nil
 	case 1:
 		if e.Prev != nil {
-			again := *e.Prev
-			again.Row, again.Columns = `"cells":["otherwise"]`, `[{"name":"Other"}]`
-			e.Prev = &again
+			e.Prev = e.Prev.WithRow(`"cells":["otherwise"]`, `[{"name":"Other"}]`)
 		}
 	}
 	return e

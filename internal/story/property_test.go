@@ -115,10 +115,10 @@ func disturb(r *rand.Rand, in *story.Input) story.Input {
 				v.Type = []kube.EventType{kube.Added, kube.Modified, kube.Deleted}[r.IntN(3)]
 			}
 			if r.IntN(4) == 0 {
-				changed := *v.Object
+				changed := v.Object.WithRow(v.Object.Row, v.Object.Columns)
 				changed.JSON = mutate(r, changed.JSON, words)
 				changed.Kind = []string{"Pod", "Node", "Deployment", "Job", "Namespace", changed.Kind, changed.Kind}[r.IntN(7)]
-				v.Object = &changed
+				v.Object = changed
 			}
 			seconds[v.Time] = true
 			o.Versions = append(o.Versions, v)

@@ -109,10 +109,11 @@ func (l *log) put(seconds float64, text string) {
 func (l *log) remove(seconds float64, id string) {
 	l.t.Helper()
 	l.rv++
-	o := *l.alive[id]
+	last := l.alive[id]
+	o := last.WithRow(last.Row, last.Columns)
 	o.RV = l.rv
 	delete(l.alive, id)
-	l.objects[id].Versions = append(l.objects[id].Versions, story.Version{Type: kube.Deleted, Time: at(seconds), Object: &o})
+	l.objects[id].Versions = append(l.objects[id].Versions, story.Version{Type: kube.Deleted, Time: at(seconds), Object: o})
 }
 
 // event adds an Event.

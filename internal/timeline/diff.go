@@ -63,9 +63,7 @@ func (t *Timeline) updateRows(list *scan.List) {
 		}
 	}
 	if form := t.next.BookmarkTemplate; form.Columns != list.Columns {
-		unprinted := *form
-		unprinted.Row, unprinted.Columns = "", list.Columns // until the next bookmark
-		t.next.BookmarkTemplate = &unprinted
+		t.next.BookmarkTemplate = form.WithRow("", list.Columns) // until the next bookmark
 	}
 }
 

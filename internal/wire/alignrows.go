@@ -63,9 +63,7 @@ func realigned(o *scan.Object, columns string, cells []string, rest string, from
 			moved[i] = cells[index]
 		}
 	}
-	out := *o
-	out.Row, out.Columns = `"cells":[`+strings.Join(moved, ",")+"]"+rest, columns
-	return &out
+	return o.WithRow(`"cells":[`+strings.Join(moved, ",")+"]"+rest, columns)
 }
 
 func columnNames(columns string) (names []string) {

@@ -109,13 +109,6 @@ func (c *Cache) collected(key cacheKey) {
 	}
 }
 
-// hasRoom reports whether an eighth of the cache is free.
-func (c *Cache) hasRoom() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.size < c.maxBytes-c.maxBytes/8
-}
-
 func (c *Cache) removeLocked(key cacheKey, e *cacheEntry) {
 	delete(c.entries, key)
 	c.size -= e.size

@@ -51,23 +51,12 @@ func (e *Encoder) listRows(b *Body, f Form, h ListHead, items []*scan.Object) er
 }
 
 // listProjection appends the projections of a list's items. Unlike other items of
-// lists they have kind and apiVersion. When the cache is full, they are made for
-// each list: that is faster than to add them and evict others.
+// lists they have kind and apiVersion, and the objects keep them themselves.
 func (e *Encoder) listProjection(b *Body, f Form, items []*scan.Object) error {
-	paths := f.Fields
 	return encodeAll(b, items, func(b *Body, at int, run []*scan.Object) error {
-		room := e.Cache.hasRoom()
 		buf := projectionBuffers.Get().(*[]byte)
 		defer projectionBuffers.Put(buf)
 		out := (*buf)[:0]
-		project := func(dst []byte, o *scan.Object) []byte {
-			if room {
-				text, _ := e.projection(paths, o)
-				return append(dst, text...)
-			}
-			dst, _ = paths.Append(dst, o)
-			return dst
-		}
 		var changes scan.RowChanges // the first row of each run is whole
 		var row []byte
 		for i, o := range run {
@@ -75,10 +64,10 @@ func (e *Encoder) listProjection(b *Body, f Form, items []*scan.Object) error {
 				out = append(out, ',')
 			}
 			if f.Changes {
-				row = project(row[:0], o)
+				row, _ = f.Fields.Append(row[:0], o)
 				out = changes.Append(out, row)
 			} else {
-				out = project(out, o)
+				out, _ = f.Fields.Append(out, o)
 			}
 		}
 		*buf = out
