@@ -161,15 +161,15 @@ func (p *Paths) Append(dst []byte, o *Object) (out []byte, rv int) {
 	switch {
 	case kept == nil || kept.key != p.key:
 		o.kept.Store(p.once)
-	case len(text) <= len(o.JSON)/maxKept:
+	case len(text) <= len(o.JSON)/keptShare:
 		o.kept.Store(&projection{p.key, string(text), rv})
 	}
 	return out, rv
 }
 
-// maxKept is how many times as long as a projection that an object keeps its JSON is at
-// least.
-const maxKept = 8
+// keptShare is the fraction of its JSON that the projection an object keeps may take: an
+// eighth.
+const keptShare = 8
 
 // A projection of an object by paths.
 type projection struct {

@@ -51,7 +51,7 @@ func (e *Encoder) listRows(b *Body, f Form, h ListHead, items []*scan.Object) er
 }
 
 // listProjection appends the projections of a list's items. Unlike other items of
-// lists they have kind and apiVersion, and the objects keep them themselves.
+// lists they have kind and apiVersion. They are not cached here: see [scan.Paths.Append].
 func (e *Encoder) listProjection(b *Body, f Form, items []*scan.Object) error {
 	return encodeAll(b, items, func(b *Body, at int, run []*scan.Object) error {
 		buf := projectionBuffers.Get().(*[]byte)

@@ -210,7 +210,7 @@ class Row extends Component<RowProps> {
   }
 }
 
-const nameOf = (table: KindTable, column: number): string => (column === NAMESPACE ? 'Namespace' : table.source.columns[column].name);
+const nameOf = (table: KindTable, column: number): string => table.source.columns[column]?.name ?? 'Namespace';
 
 const textOf = (table: KindTable, line: Line, column: number, now: number): string => (column === NAMESPACE ? line.namespace : cellText(line, table.source.columns, column, now));
 

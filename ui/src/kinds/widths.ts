@@ -3,14 +3,10 @@
 
 /** The widths of columns, from their texts. Their unit is `ch`: the width of a digit. */
 
-/** The characters that are wider than a digit in common fonts, by class: the widest of each is m, O and b. */
-const widest = new Set('mwMW@%');
-const wider = /[A-Z&+=<>#~|]/;
-
-/** How wide each ASCII character is at most. */
+/** How wide each ASCII character is in common fonts, at most. */
 const ascii = Array.from({ length: 128 }, (_, code) => {
   const character = String.fromCharCode(code);
-  return widest.has(character) ? 1.9 : wider.test(character) ? 1.5 : 1.1;
+  return /[mwMW@%]/.test(character) ? 1.9 : /[A-Z&+=<>#~|]/.test(character) ? 1.5 : 1.1;
 });
 
 /**
