@@ -106,10 +106,10 @@ func TestObjectsOutliveTheirFrames(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := *objects[i]
+			got := objects[i]
 			want.Object.Columns = got.Columns // which only the first frame has
-			if !reflect.DeepEqual(*want.Object, got) {
-				t.Errorf("%s: object %d: %+v, want %+v", name, i, got, *want.Object)
+			if !reflect.DeepEqual(want.Object, got) {
+				t.Errorf("%s: object %d: %+v, want %+v", name, i, got, want.Object)
 			}
 		}
 	}
