@@ -48,8 +48,8 @@ func (l Labels) Lookup(key string) (string, bool) {
 }
 
 // An Object is one version of one object: its JSON as the API server sent it, and
-// the attributes found in it. Objects are immutable and must not be copied. All strings except Columns
-// are parts of one text.
+// the attributes found in it. Objects are immutable and must not be copied. All
+// strings except Columns are parts of one text.
 type Object struct {
 	Key        kube.Key
 	UID        string
@@ -73,7 +73,7 @@ type Object struct {
 	// managed is the value of metadata.managedFields. No other attribute is in it.
 	managed span
 
-	kept atomic.Pointer[projection] // see [Paths.Append]
+	cached atomic.Pointer[projection] // see [Paths.Append]
 }
 
 // WithRow returns a copy of the object with another row.

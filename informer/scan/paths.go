@@ -20,7 +20,7 @@ var ErrPath = errors.New("not a list of paths")
 // it. They are immutable.
 type Paths struct {
 	key  string
-	once *projection // what an object keeps of the first projection
+	once *projection // what an object has after its first projection
 	root *pathNode
 	rows *rowPaths // the projection is a row; nil for an object
 }
@@ -141,41 +141,52 @@ func (n *pathNode) write(b *strings.Builder) {
 //
 // The projection of [ParseRows] is a row instead.
 func (p *Paths) Project(o *Object) (text string, rv int) {
+	if c := p.cached(o); c != nil {
+		return c.text, c.rv
+	}
 	out, rv := p.append(make([]byte, 0, len(o.JSON)/4), o)
 	return string(out), rv
 }
 
 // Append appends the projection of an object to dst; rv is relative to its start.
 //
-// An object that is projected a second time by the same paths is likely to be so again,
-// so it keeps the text from then on, if that is at most an eighth as long as its JSON. It
-// keeps one: for the paths that were used last. Objects that are projected once, such as
-// those of a history, keep none.
+// An object that is projected a second time by the same paths is likely to be so again.
+// It then caches the text, if that is at most an eighth as long as its JSON: one text, for
+// the paths that were used last. Objects that are projected once, such as those of a
+// history, cache none.
 func (p *Paths) Append(dst []byte, o *Object) (out []byte, rv int) {
-	kept := o.kept.Load()
-	if kept != nil && kept.key == p.key && kept.text != "" {
-		return append(dst, kept.text...), kept.rv
+	if c := p.cached(o); c != nil {
+		return append(dst, c.text...), c.rv
 	}
 	out, rv = p.append(dst, o)
 	text := out[len(dst):]
+	last := o.cached.Load()
 	switch {
-	case kept == nil || kept.key != p.key:
-		o.kept.Store(p.once)
-	case len(text) <= len(o.JSON)/keptShare:
-		o.kept.Store(&projection{p.key, string(text), rv})
+	case last == nil || last.key != p.key:
+		o.cached.Store(p.once)
+	case len(text) <= len(o.JSON)/cachedShare:
+		o.cached.Store(&projection{p.key, string(text), rv})
 	}
 	return out, rv
 }
 
-// keptShare is the fraction of its JSON that the projection an object keeps may take: an
-// eighth.
-const keptShare = 8
+// cachedShare is the fraction of its JSON that the projection an object caches may take:
+// an eighth.
+const cachedShare = 8
 
 // A projection of an object by paths.
 type projection struct {
 	key  string // of the paths
-	text string // "" if it was made, but not kept
+	text string // "" if it was made, but is not cached
 	rv   int
+}
+
+// cached returns the projection that an object caches; nil if it has none by these paths.
+func (p *Paths) cached(o *Object) *projection {
+	if c := o.cached.Load(); c != nil && c.key == p.key && c.text != "" {
+		return c
+	}
+	return nil
 }
 
 func (p *Paths) append(dst []byte, o *Object) (out []byte, rv int) {

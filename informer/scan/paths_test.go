@@ -121,9 +121,9 @@ func FuzzPaths(f *testing.F) {
 	})
 }
 
-// TestProjectionsAreKept: an object keeps the projection that was made twice, if it is
-// short, and always has that of the paths that are asked for.
-func TestProjectionsAreKept(t *testing.T) {
+// TestProjectionsAreCached: an object caches the projection that was made twice, if it is
+// short, and each projection is that of its paths.
+func TestProjectionsAreCached(t *testing.T) {
 	o, err := ParseObject(`{"metadata":{"name":"web","resourceVersion":"7","labels":{"app":"web"}},"spec":{"text":"` + strings.Repeat("long ", 200) + `"}}`)
 	if err != nil {
 		t.Fatal(err)
@@ -141,25 +141,29 @@ func TestProjectionsAreKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, step := range []struct {
-		paths *Paths
-		kept  bool // afterwards
+		paths  *Paths
+		cached bool // afterwards
 	}{
 		{app, false}, {app, true}, {app, true},
 		{name, false}, {app, false}, {name, false}, {name, true}, // one for all paths
 		{long, false}, {long, false}, {long, false}, {app, false}, {app, true},
 	} {
-		want, wantRV := step.paths.Project(o)
+		made, wantRV := step.paths.append(nil, o)
+		want := string(made)
 		got, rv := step.paths.Append([]byte("before "), o)
 		if string(got) != "before "+want || rv != wantRV {
 			t.Fatalf("%s at %d, want %s at %d", got, rv, want, wantRV)
 		}
-		kept := o.kept.Load()
-		if is := kept.text != ""; is != step.kept || kept.key != step.paths.key {
-			t.Fatalf("after %s an object keeps %+v", want, kept)
+		if text, rv := step.paths.Project(o); text != want || rv != wantRV {
+			t.Fatalf("%s at %d, want %s at %d", text, rv, want, wantRV)
+		}
+		cached := o.cached.Load()
+		if is := cached.text != ""; is != step.cached || cached.key != step.paths.key {
+			t.Fatalf("after %s an object caches %+v", want, cached)
 		}
 	}
-	if again := o.WithRow("", ""); again.kept.Load() != nil || again.JSON != o.JSON {
-		t.Error("a copy keeps the projection")
+	if again := o.WithRow("", ""); again.cached.Load() != nil || again.JSON != o.JSON {
+		t.Error("a copy has the projection")
 	}
 }
 

@@ -7,7 +7,7 @@ import type { ColumnDefinition, TableRow } from '@watchkeeper/informer';
 import { cellText, inapplicable, lineOf, Lines, NAMESPACE, rankOf, type Line } from '../src/kinds/lines';
 import { named, type Resource } from '../src/kinds/resources';
 import { choicesOf, objectsOf, read } from '../src/kinds/search';
-import { room, template, widthOf } from '../src/kinds/widths';
+import { maxTextWidth, template, widthOf } from '../src/kinds/widths';
 import { filled } from './fixture';
 
 const column = (name: string): ColumnDefinition => ({ name, type: 'string', format: '', description: '', priority: 0 });
@@ -135,6 +135,6 @@ test('columns have room for their texts, within limits', () => {
   assert.equal(widthOf('Age', ['5d', '253d']), 8);
   assert.equal(widthOf('Name', ['web-0', 'service-000-a4d9a79c86-2fdpq']), 32);
   assert.equal(widthOf('Notes', ['x'.repeat(200)]), 50);
-  assert.ok(room('WWW') > room('AAA') && room('AAA') > room('aaa') && room('日本') > room('ab'));
+  assert.ok(maxTextWidth('WWW') > maxTextWidth('AAA') && maxTextWidth('AAA') > maxTextWidth('aaa') && maxTextWidth('日本') > maxTextWidth('ab'));
   assert.equal(template([14, 32, 8]), '14ch 32ch minmax(8ch, 1fr)');
 });

@@ -110,7 +110,7 @@ export class Lines {
   #columns: ColumnDefinition[] = [];
   #grouping: Grouping = '';
   #matches: ((line: Line) => boolean) | null = null;
-  /** The groups, with the index of the heading of each; null if they have to be found anew. */
+  /** The groups, with the index of the heading of each; null until they are needed. */
   #groups: (Heading & { at: number })[] | null = null;
 
   /** Arranges all lines anew. */

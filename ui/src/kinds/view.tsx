@@ -18,7 +18,7 @@ import { cellText, inapplicable, NAMESPACE, type Grouping, type Heading, type Li
 import { learn, problem, resources } from './known';
 import { collection, named, type Resource } from './resources';
 import { KindTable } from './table';
-import { room, template, widthOf } from './widths';
+import { maxTextWidth, template, widthOf } from './widths';
 
 /** How often a replay, and a resource that cannot be watched, are read again, in milliseconds. */
 const replayInterval = 1000;
@@ -78,7 +78,7 @@ function Grid({ resource }: { resource: Resource }) {
     return resource.namespaced ? [NAMESPACE, ...shown] : shown;
   }, [source.columns, wide]);
   const { widths, style } = useMemo(() => {
-    const some = table.lines.sorted.slice(0, 200);
+    const some = lines.sorted.slice(0, 200);
     const now = clock.now();
     const widths = columns.map((i) => widthOf(nameOf(table, i), some.map((line) => textOf(table, line, i, now))));
     return { widths, style: { gridTemplateColumns: template(widths) } };
@@ -94,7 +94,7 @@ function Grid({ resource }: { resource: Resource }) {
     const by = { ArrowDown: 1, ArrowUp: -1, PageDown: 20, PageUp: -20, Home: -Infinity, End: Infinity }[event.key];
     if (by === undefined) return;
     event.preventDefault();
-    const only = table.lines.sorted;
+    const only = lines.sorted;
     const at = only.findIndex((line) => line.key === reached.current);
     const n = Math.min(only.length - 1, Math.max(0, at < 0 ? 0 : at + by));
     const next = only[n];
@@ -201,7 +201,7 @@ class Row extends Component<RowProps> {
       <div class="line" role="row" aria-rowindex={index + 2} aria-selected={selected} style={{ ...style, transform: `translateY(${top}px)` }} onClick={() => choose(table.resource, line)}>
         {columns.map((i, at) => {
           const text = textOf(table, line, i, now);
-          const long = room(text) > widths[at];
+          const long = maxTextWidth(text) > widths[at];
           const look = i === 0 ? 'mono' : i === NAMESPACE ? 'muted' : '';
           return <span key={i} role="gridcell" class={long ? `${look} long` : look} title={long ? text : undefined}>{text}</span>;
         })}

@@ -13,18 +13,18 @@ const ascii = Array.from({ length: 128 }, (_, code) => {
  * How wide a text is at most. Cells that are narrower than their column need no clip: a clip
  * for each cell takes half of the time of painting a table that is scrolled.
  */
-export function room(text: string): number {
+export function maxTextWidth(text: string): number {
   let sum = 0;
   for (let i = 0; i < text.length; i++) sum += ascii[text.charCodeAt(i)] ?? 2;
   return sum;
 }
 
-const least = 6;
-const most = 50;
+const minWidth = 6;
+const maxWidth = 50;
 
 /** The width of a column: of its title, with an arrow, and of some of its texts, within limits. */
 export function widthOf(title: string, texts: string[]): number {
-  return Math.ceil(Math.min(most, Math.max(least, title.length + 5, ...texts.map((text) => room(text) + 1))));
+  return Math.ceil(Math.min(maxWidth, Math.max(minWidth, title.length + 5, ...texts.map((text) => maxTextWidth(text) + 1))));
 }
 
 /** The columns of a grid. The last one takes the rest. */
