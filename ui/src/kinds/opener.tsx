@@ -54,6 +54,8 @@ export function Opener() {
   const [text, setText] = useState('');
   const [at, setAt] = useState(0);
   const [found, setFound] = useState<{ id: string; rows: [string | null, string][]; problem: string }>({ id: '', rows: [], problem: '' });
+  /** Enter was pressed before the resources were known: the first choice opens once they are. */
+  const early = useRef(false);
   const known = resources.value ?? [];
   const wanted = read(text, known);
   const id = wanted.resource?.id ?? '';
@@ -76,22 +78,26 @@ export function Opener() {
     };
   }, [id, moment]);
   const objects = id && found.id === id ? objectsOf(found.rows, wanted, collection) : [];
-  const choices = choicesOf(text, known, cluster, objects);
+  const asked = resources.value !== null || problem.value !== '';
+  // Before the resources are known, the first choice would often be another one.
+  const choices = asked ? choicesOf(text, known, cluster, objects) : [];
   const current = Math.min(at, choices.length - 1);
   const keys = (event: KeyboardEvent): void => {
     const by = { ArrowDown: 1, ArrowUp: -1 }[event.key];
     if (by) setAt(Math.min(choices.length - 1, Math.max(0, current + by)));
     else if (event.key === 'Enter' && choices[current]) go(choices[current]);
+    else if (event.key === 'Enter') early.current = !asked;
     else return;
     event.preventDefault();
   };
+  useEffect(() => void (early.current && resources.value && choices[0] && go(choices[0])), [asked]);
   useEffect(() => element.current!.querySelector('[aria-selected="true"]')?.scrollIntoView({ block: 'nearest' }), [current, text]);
   return (
     <dialog ref={element} class="opener" aria-label="Open" onClick={(e) => e.target === element.current && close()}>
       <input
         value={text} role="combobox" aria-expanded="true" aria-controls="choices" aria-label="Kind, name, namespace or label" aria-activedescendant={current >= 0 ? `choice-${current}` : undefined}
         placeholder="deployments, deploy web, ns:shop, app=web" spellcheck={false} autocomplete="off"
-        onInput={(e) => { setText(e.currentTarget.value); setAt(0); }} onKeyDown={keys}
+        onInput={(e) => { setText(e.currentTarget.value); setAt(0); early.current = false; }} onKeyDown={keys}
       />
       {problem.value && <p role="alert">The resources of the cluster are not known: {problem.value}</p>}
       {found.id === id && found.problem && <p role="alert">{found.problem}</p>}
@@ -100,7 +106,7 @@ export function Opener() {
           <div key={keyOf(choice)} id={`choice-${i}`} role="option" aria-selected={i === current} onClick={() => go(choice)} onMouseMove={(e) => (e.movementX || e.movementY) && setAt(i)}><Words choice={choice} /></div>
         ))}
       </div>
-      {!choices.length && <p class="muted" role="status">{resources.value || problem.value ? 'Nothing has this name.' : 'reading which resources there are'}</p>}
+      {!choices.length && <p class="muted" role="status">{asked ? 'Nothing has this name.' : 'reading which resources there are'}</p>}
     </dialog>
   );
 }

@@ -17,14 +17,22 @@
  */
 
 import type { RefObject } from 'preact';
-import { useEffect } from 'preact/hooks';
+import { useLayoutEffect } from 'preact/hooks';
 
-/** Shows a dialog for as long as it is rendered; then the focus returns to where it was. `closed` is called if the browser closes it. */
+/** Shows a dialog for as long as it is rendered; then the focus returns to where it was. `closed` is called when the user closes it. */
 export function useDialog(element: RefObject<HTMLDialogElement | null>, closed: () => void): void {
-  useEffect(() => {
+  // Before the browser paints: keys that follow at once are for the dialog.
+  useLayoutEffect(() => {
     const dialog = element.current!;
     dialog.showModal();
     dialog.addEventListener('close', closed);
+    // The browser would close it too, but later: a key that follows at once would be lost.
+    dialog.addEventListener('keydown', (event) => {
+      if (event.key !== 'Escape' || event.isComposing || event.defaultPrevented) return;
+      event.preventDefault();
+      event.stopPropagation();
+      closed();
+    });
     return () => {
       // The event comes later, when the dialog may have been opened again.
       dialog.removeEventListener('close', closed);

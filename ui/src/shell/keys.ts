@@ -16,12 +16,6 @@ const ARROWS: Record<string, [number, number]> = { ArrowLeft: [-1, 0], ArrowRigh
 
 export function listenKeys(board: BoardView, history: History): void {
   window.addEventListener('keydown', (event) => {
-    // The browser would close the help too, but later: a key that follows at once would be lost.
-    if (event.key === 'Escape' && help.value) {
-      event.preventDefault();
-      help.value = false;
-      return;
-    }
     if (document.querySelector('dialog.action')) return; // its keys are its own
     if (event.key.toLowerCase() === 'k' && (event.ctrlKey || event.metaKey) && !event.shiftKey && !event.altKey && !help.value) {
       event.preventDefault(); // the browser's search
