@@ -135,6 +135,7 @@ soak: build ## Runs long fuzzing and fault tests (about eight hours).
 	for i in 1 2 3; do go test -race -shuffle=on -timeout 20m $$(scripts/units) || exit; done
 	scripts/bench page -run memory -minutes 60
 	cd ui && WATCHKEEPER_SIMULATIONS=1000 npm test --silent -w informer
+	cd ui && SLOW=4 npm test --silent && LATENCY=400 npm test --silent
 	WATCHKEEPER_STARTS=10000 WATCHKEEPER_SIMULATIONS=20000 go test -race -count=1 -timeout 60m -run 'TestI7StartStop|TestSimulation' ./informer
 	WATCHKEEPER_SIMULATIONS=2000 go test -race -count=1 -timeout 60m -run TestI14Faults ./informer/reconcile
 	WATCHKEEPER_MODEL_SEEDS=5000 go test -race -count=1 -timeout 30m -run TestModel ./internal/timeline

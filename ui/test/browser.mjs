@@ -46,6 +46,7 @@ const gone = /status of 404.*\/history\/failing\//;
  */
 export async function open(browser, url, { width = 1600, height = 1000, ignore = /^$/, ...options } = {}) {
   const page = await browser.newPage({ viewport: { width, height }, colorScheme: 'dark', ...options });
+  await slowDown(page);
   const wrong = [];
   page.on('pageerror', (error) => wrong.push(String(error)));
   page.on('console', (message) => {
@@ -55,6 +56,16 @@ export async function open(browser, url, { width = 1600, height = 1000, ignore =
   page.wrong = wrong;
   await page.goto(url);
   return page;
+}
+
+/** With SLOW=4 in the environment the page has a fourth of the processor, with LATENCY=200 each answer comes 200 ms later: a test fails that does not wait for what it needs. */
+async function slowDown(page) {
+  const { SLOW, LATENCY } = process.env;
+  if (!SLOW && !LATENCY) return;
+  const session = await page.context().newCDPSession(page);
+  await session.send('Emulation.setCPUThrottlingRate', { rate: Number(SLOW ?? 1) });
+  await session.send('Network.enable');
+  await session.send('Network.emulateNetworkConditions', { offline: false, latency: Number(LATENCY ?? 0), downloadThroughput: -1, uploadThroughput: -1 });
 }
 
 /** Fails if a page had an error. */

@@ -211,7 +211,7 @@ test('fingers on the strip go to a moment, zoom the time range, and select a ran
   const long = await length();
   await fingers.drag([at(0.7), at(0.9)], [at(0.55), at(0.95)]);
   await until('half the time', async () => Math.abs((await length()) / long - 0.5) < 0.03);
-  assert.equal(await connection(page), 'live', 'two fingers go to no moment');
+  assert.ok(!page.url().includes('at='), 'two fingers go to no moment');
   await fingers.drag([at(0.55), at(0.95)], [at(0.65), at(0.85)]);
   await until('all of it', async () => Math.abs((await length()) / long - 1) < 0.06);
 
@@ -235,7 +235,7 @@ test('fingers on the strip go to a moment, zoom the time range, and select a ran
   // A long press, and then a drag, select a range.
   await fingers.down(at(0.5));
   await until('the words of a long press', async () => /drag to select/.test(await page.locator('.hint').innerText({ timeout: 1000 })));
-  assert.equal(await connection(page), 'live', 'a long press goes to no moment');
+  assert.ok(!page.url().includes('at='), 'a long press goes to no moment');
   await fingers.move([at(0.5)], [at(0.8)]);
   await until('the range', async () => /release to list/.test(await page.locator('.hint').innerText()));
   await shot(page, 'narrow-range');

@@ -175,9 +175,9 @@ test('fingers on the board and on the strip', async () => {
   await page.shot('firefox-range');
   await fingers.up();
   await until('its changes', async () => (await page.text('.changes')) !== '');
-  const [from, to] = (await query(page, 'range')).split('/').map((time) => Date.parse(time) / 1000);
+  const [from, to] = (await until('the URL of the range', () => query(page, 'range'))).split('/').map((time) => Date.parse(time) / 1000);
   assert.ok(Math.abs((to - from) / (await span()) - 0.3) < 0.03);
-  assert.equal(await connection(page), 'live');
+  assert.equal(await query(page, 'at'), null);
   assert.deepEqual(await page.evaluate('[visualViewport.scale, scrollX, scrollY]'), [1, 0, 0], 'the browser neither scrolls nor zooms');
 
   // A tap selects a Pod, also where the handle of the sheet appears.
