@@ -224,12 +224,13 @@ test('fingers on the strip go to a moment, zoom the time range, and select a ran
   await until('an earlier moment', () => moment() < middle);
   await fingers.up();
   assert.equal(await page.evaluate(() => new URLSearchParams(location.search).get('range')), null);
-  await page.getByRole('button', { name: 'to now' }).tap();
+  // A mouse: Chromium often makes no tap of a touch that follows such a fast movement.
+  await page.getByRole('button', { name: 'to now' }).click();
   await until('now', async () => (await connection(page)) === 'live');
   // A tap does too.
   await fingers.tap(at(0.6));
   await until('the past', async () => (await connection(page)) === 'the past');
-  await page.getByRole('button', { name: 'to now' }).tap();
+  await page.getByRole('button', { name: 'to now' }).click();
   await until('now', async () => (await connection(page)) === 'live');
 
   // A long press, and then a drag, select a range.
