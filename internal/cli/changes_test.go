@@ -10,13 +10,13 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"net/url"
 	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -257,11 +257,13 @@ func (h *growingHistory) add(all ...api.ObjectChange) {
 // TestChangesWatch: --watch prints each change once, oldest first, also one that is
 // recorded after a newer one, and continues after the gateway did not answer.
 func TestChangesWatch(t *testing.T) {
-	h := &growingHistory{}
-	server := httptest.NewServer(h)
-	defer server.Close()
-	defer http.DefaultTransport.(*http.Transport).CloseIdleConnections()
 	t.Setenv("KUBECONFIG", t.TempDir()+"/none")
+	synctest.Test(t, testChangesWatch)
+}
+
+func testChangesWatch(t *testing.T) {
+	h := &growingHistory{}
+	server := serveInMemory(t, h)
 	start := time.Now()
 	at := func(seconds int) time.Time { return start.Add(time.Duration(seconds) * time.Second) }
 	h.add(changed(at(-90), 1, "pods", "a", "before"), changed(at(-30), 2, "pods", "a", "first"), changed(at(-30), 3, "pods", "b", "first"), changed(at(-10), 4, "pods", "a", "second"))
@@ -273,7 +275,7 @@ func TestChangesWatch(t *testing.T) {
 	go func() {
 		defer w.Close()
 		defer errw.Close()
-		ended <- cli.Main(ctx, []string{"watchkeeper", "changes", "-A", "-w", "--since", start.Add(-time.Minute).UTC().Format(time.RFC3339Nano), "-s", server.URL}, strings.NewReader(""), w, errw)
+		ended <- cli.Main(ctx, []string{"watchkeeper", "changes", "-A", "-w", "--since", start.Add(-time.Minute).UTC().Format(time.RFC3339Nano), "-s", server}, strings.NewReader(""), w, errw)
 	}()
 	lines := bufio.NewScanner(r)
 	expect := func(want ...string) {
@@ -324,8 +326,13 @@ func TestChangesWatch(t *testing.T) {
 // TestChangesWatchOfNothing: --watch says when new changes are not known, and when they are
 // again: it looks like a quiet cluster otherwise.
 func TestChangesWatchOfNothing(t *testing.T) {
+	t.Setenv("KUBECONFIG", t.TempDir()+"/none")
+	synctest.Test(t, testChangesWatchOfNothing)
+}
+
+func testChangesWatchOfNothing(t *testing.T) {
 	var asked atomic.Int32
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	server := serveInMemory(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !strings.HasSuffix(r.URL.Path, "/changes") {
 			_, _ = io.WriteString(w, strings.Replace(recordedIndex, `"recording":{"state":"on"}`, `"recording":{"state":"failed","reason":"the disk is full"}`, 1))
 			return
@@ -346,15 +353,12 @@ func TestChangesWatchOfNothing(t *testing.T) {
 		}
 		_ = json.NewEncoder(w).Encode(out)
 	}))
-	defer server.Close()
-	defer http.DefaultTransport.(*http.Transport).CloseIdleConnections()
-	t.Setenv("KUBECONFIG", t.TempDir()+"/none")
 	ctx, cancel := context.WithCancel(t.Context())
 	r, w := io.Pipe()
 	ended := make(chan int, 1)
 	go func() {
 		defer w.Close()
-		ended <- cli.Main(ctx, []string{"watchkeeper", "changes", "-A", "-w", "--utc", "-s", server.URL}, strings.NewReader(""), io.Discard, w)
+		ended <- cli.Main(ctx, []string{"watchkeeper", "changes", "-A", "-w", "--utc", "-s", server}, strings.NewReader(""), io.Discard, w)
 	}()
 	lines := bufio.NewScanner(r)
 	for _, want := range []string{"nothing is recorded since 2026-01-02 14:30:00Z: the disk is full", "new changes are known again",

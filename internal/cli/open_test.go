@@ -80,41 +80,45 @@ func TestOpenHostile(t *testing.T) {
 	for name, test := range map[string]struct {
 		lines  func() []iter.Seq[string]
 		opened bool
+		short  bool // make test runs it
 	}{
-		"paths":     {alone(60, func(int) string { return `{"document":{"path":"` + long + `"}}` }), false},
-		"types":     {alone(60, func(int) string { return `{"document":{"path":"/api","type":"` + long + `"}}` }), false},
-		"documents": {alone(60, func(int) string { return `{"document":{"path":"/api","body":"` + long + `"}}` }), false},
-		"empty":     {alone(150_000, func(int) string { return `{"document":{}}` }), false},
-		"unknown":   {alone(60, func(int) string { return `{"later":"` + long + `"}` }), true},
-		"one line":  {alone(1, func(int) string { return `{"later":"` + strings.Repeat("a", 100<<20) + `"}` }), false},
+		"paths":     {alone(60, func(int) string { return `{"document":{"path":"` + long + `"}}` }), false, true},
+		"types":     {alone(60, func(int) string { return `{"document":{"path":"/api","type":"` + long + `"}}` }), false, false},
+		"documents": {alone(60, func(int) string { return `{"document":{"path":"/api","body":"` + long + `"}}` }), false, false},
+		"empty":     {alone(150_000, func(int) string { return `{"document":{}}` }), false, true},
+		"unknown":   {alone(60, func(int) string { return `{"later":"` + long + `"}` }), true, false},
+		"one line":  {alone(1, func(int) string { return `{"later":"` + strings.Repeat("a", 100<<20) + `"}` }), false, true},
 		"columns": {in(60, func(i int) string {
 			return `{"columns":{"number":` + strconv.Itoa(i) + `,"definitions":"` + long + `"}}`
-		}), false},
-		"forms": {in(60, func(int) string { return strings.Replace(form, "Pod", long, 1) }), false},
+		}), false, false},
+		"forms": {in(60, func(int) string { return strings.Replace(form, "Pod", long, 1) }), false, false},
 		"resources": {alone(60_000, func(i int) string {
 			return []string{strings.Replace(begin, "pods", "p"+strconv.Itoa(i/3), 1), form, end}[i%3]
-		}), false},
+		}), false, true},
 		"gaps": {in(60_000, func(i int) string {
 			return fmt.Sprintf(`{"gap":{"from":{"rv":%d,"at":"2026-01-01T00:00:00Z"},"to":{"rv":%d,"at":"2026-01-01T00:00:00Z"}}}`, i+1, i+2)
-		}), true},
-		"names":            {in(60, func(i int) string { return object("object", long+strconv.Itoa(i), "", 1) }), false},
-		"names of events":  {in(60, func(i int) string { return object("event", long+strconv.Itoa(i), "", 2) }), false},
-		"long names":       {in(8_000, func(i int) string { return object("object", long[:4000]+strconv.Itoa(i), "", 1) }), true},
-		"labels":           {in(4, func(i int) string { return object("object", "p"+strconv.Itoa(i), labels, 1) }), true},
-		"labels of events": {in(4, func(i int) string { return object("event", "p"+strconv.Itoa(i), labels, i+2) }), true},
+		}), true, false},
+		"names":            {in(60, func(i int) string { return object("object", long+strconv.Itoa(i), "", 1) }), false, false},
+		"names of events":  {in(60, func(i int) string { return object("event", long+strconv.Itoa(i), "", 2) }), false, false},
+		"long names":       {in(8_000, func(i int) string { return object("object", long[:4000]+strconv.Itoa(i), "", 1) }), true, false},
+		"labels":           {in(4, func(i int) string { return object("object", "p"+strconv.Itoa(i), labels, 1) }), true, false},
+		"labels of events": {in(4, func(i int) string { return object("event", "p"+strconv.Itoa(i), labels, i+2) }), true, false},
 		"large objects": {in(60, func(i int) string {
 			return object("event", "p"+strconv.Itoa(i%8), `,"x":"`+long+strconv.Itoa(i)+`"`, i+2)
-		}), true},
-		"events of one RV": {in(60_000, func(i int) string { return object("event", "p"+strconv.Itoa(i), "", 2) }), true},
-		"many objects":     {in(60_000, func(i int) string { return object("object", "p"+strconv.Itoa(i), "", 1) }), true},
+		}), true, false},
+		"events of one RV": {in(60_000, func(i int) string { return object("event", "p"+strconv.Itoa(i), "", 2) }), true, false},
+		"many objects":     {in(60_000, func(i int) string { return object("object", "p"+strconv.Itoa(i), "", 1) }), true, false},
 		"a large gap": {func() []iter.Seq[string] {
 			gap := `{"gap":{"from":{"rv":1,"at":"2026-01-01T00:00:00Z"},"to":{"rv":9,"at":"2026-01-01T00:00:00Z"}}}`
 			return []iter.Seq[string]{one(begin, form, gap), lines(20, func(i int) string {
 				return object("event", "p"+strconv.Itoa(i), `,"x":"`+long+`"`, 2)
 			}), one(end)}
-		}, true},
+		}, true, false},
 	} {
 		t.Run(name, func(t *testing.T) {
+			if testing.Short() && !test.short {
+				t.Skip("make test-all runs it")
+			}
 			file := filepath.Join(t.TempDir(), "hostile.wkr")
 			record(t, file, test.lines()...)
 			open := exec.CommandContext(t.Context(), os.Args[0])
