@@ -89,26 +89,35 @@ func TestHijackedLikeNetHTTP(t *testing.T) {
 		b.serve(notHijackable{w}, r)
 	}))
 	defer plain.Close()
+	type exchange struct {
+		query        string
+		headers      []string
+		ours, theirs net.Conn
+	}
+	var all []exchange // at the same time, since most watches last for a second
 	for _, query := range []string{"resourceVersion=10&timeoutSeconds=-1", "resourceVersion=10&timeoutSeconds=1", "resourceVersion=0&timeoutSeconds=1&allowWatchBookmarks=1"} {
 		for _, headers := range [][]string{nil, {"Connection: close"}, {"Accept: application/vnd.kubernetes.protobuf"}} {
-			ours := rawRequest(t, b.server.URL, watchText(query, headers...))
-			theirs := rawRequest(t, plain.URL, watchText(query, append(headers, "Connection: close")...))
-			got, want := whole(t, ours), whole(t, theirs)
-			if !date.MatchString(got) {
-				t.Errorf("no date in %q", got)
-			}
-			got, want = date.ReplaceAllString(got, "Date: now\r\n"), date.ReplaceAllString(want, "Date: now\r\n")
-			gotHead, _, _ := strings.Cut(got, "\r\n\r\n")
-			wantHead, _, _ := strings.Cut(want, "\r\n\r\n")
-			if gotHead != wantHead {
-				t.Errorf("%s %q:\ngot  %q\nwant %q", query, headers, gotHead, wantHead)
-			}
-			if got, want := body(t, got), body(t, want); got != want {
-				t.Errorf("%s %q:\ngot  %q\nwant %q", query, headers, got, want)
-			}
-			if strings.Contains(query, "-1") && got != want {
-				t.Errorf("%s %q:\ngot  %q\nwant %q", query, headers, got, want)
-			}
+			all = append(all, exchange{query, headers, rawRequest(t, b.server.URL, watchText(query, headers...)),
+				rawRequest(t, plain.URL, watchText(query, append(headers, "Connection: close")...))})
+		}
+	}
+	for _, x := range all {
+		query, headers := x.query, x.headers
+		got, want := whole(t, x.ours), whole(t, x.theirs)
+		if !date.MatchString(got) {
+			t.Errorf("no date in %q", got)
+		}
+		got, want = date.ReplaceAllString(got, "Date: now\r\n"), date.ReplaceAllString(want, "Date: now\r\n")
+		gotHead, _, _ := strings.Cut(got, "\r\n\r\n")
+		wantHead, _, _ := strings.Cut(want, "\r\n\r\n")
+		if gotHead != wantHead {
+			t.Errorf("%s %q:\ngot  %q\nwant %q", query, headers, gotHead, wantHead)
+		}
+		if got, want := body(t, got), body(t, want); got != want {
+			t.Errorf("%s %q:\ngot  %q\nwant %q", query, headers, got, want)
+		}
+		if strings.Contains(query, "-1") && got != want {
+			t.Errorf("%s %q:\ngot  %q\nwant %q", query, headers, got, want)
 		}
 	}
 }

@@ -163,6 +163,9 @@ func TestPastWebSocket(t *testing.T) {
 // TestReplay: a replay sends each event in order, reports its current moment in
 // bookmarks, and goes live when it has caught up.
 func TestReplay(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs it")
+	}
 	t.Parallel()
 	h := pasttest.New(t, podList(10, pod("d", "a", 4)))
 	h.Append(t, history.Event{Type: kube.Modified, Object: pod("d", "a", 20)}, history.Event{Type: kube.Modified, Object: pod("d", "a", 20_000)})

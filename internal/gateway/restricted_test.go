@@ -32,6 +32,7 @@ func TestRestrictedPaths(t *testing.T) {
 		"api-prefix, filter disabled": {APIPrefix: "/api/", Filter: gateway.FilterOptions{Disabled: true}},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			var mu sync.Mutex
 			var asked []string // what is read of the API server
 			api := fakeapi.New(fakeapi.Options{})

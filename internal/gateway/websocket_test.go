@@ -86,6 +86,7 @@ func TestWatchKeepsNoView(t *testing.T) {
 // TestWebSocketThatDoesNotRead: such a client delays neither the end of its watch nor
 // the end of the gateway.
 func TestWebSocketThatDoesNotRead(t *testing.T) {
+	t.Parallel()
 	f := newFakeAPI(t)
 	apiserver := httptest.NewServer(f)
 	defer apiserver.Close()
