@@ -8,11 +8,12 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"k8s.io/client-go/rest"
@@ -35,7 +36,7 @@ type outage struct {
 func newOutage(t *testing.T) *outage {
 	t.Helper()
 	o := &outage{log: &logtest.Log{}, asked: map[string]int{}}
-	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	api := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		o.mu.Lock()
 		hangs, ready, code := o.hangs, o.ready, o.code
 		o.asked[r.URL.Path]++
@@ -63,9 +64,12 @@ func newOutage(t *testing.T) *outage {
 				time.Sleep(20 * time.Millisecond)
 			}
 		}
-	}))
-	t.Cleanup(api.Close)
-	up, err := New(&rest.Config{Host: api.URL}, Options{Logger: slog.New(slog.NewTextHandler(o.log, nil))})
+	})}
+	l := &pipeListener{conns: make(chan net.Conn), closed: make(chan struct{})}
+	ended := make(chan error, 1)
+	go func() { ended <- api.Serve(l) }()
+	t.Cleanup(func() { _ = api.Close(); <-ended })
+	up, err := New(&rest.Config{Host: "http://localhost", Dial: l.dial}, Options{Logger: slog.New(slog.NewTextHandler(o.log, nil))})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,6 +77,44 @@ func newOutage(t *testing.T) *outage {
 	o.up = up
 	return o
 }
+
+// A pipeListener accepts connections in memory, since synctest's time stops for sockets.
+type pipeListener struct {
+	conns  chan net.Conn
+	closed chan struct{}
+	once   sync.Once
+}
+
+func (l *pipeListener) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	if address != "localhost:80" {
+		return new(net.Dialer).DialContext(ctx, network, address)
+	}
+	client, server := net.Pipe()
+	select {
+	case l.conns <- server:
+		return client, nil
+	case <-l.closed:
+		return nil, net.ErrClosed
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+func (l *pipeListener) Accept() (net.Conn, error) {
+	select {
+	case conn := <-l.conns:
+		return conn, nil
+	case <-l.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (l *pipeListener) Close() error {
+	l.once.Do(func() { close(l.closed) })
+	return nil
+}
+
+func (l *pipeListener) Addr() net.Addr { return &net.UnixAddr{Name: "pipe", Net: "unix"} }
 
 func (o *outage) set(change func()) {
 	o.mu.Lock()
@@ -103,7 +145,9 @@ func (o *outage) age() { o.up.lastAnswer.Store(time.Now().Add(-maxAnswerAge).Uni
 
 // TestSilence: an API server that accepts connections and says nothing is asked, and the
 // log has one line when its silence is known, and one when it answers again.
-func TestSilence(t *testing.T) {
+func TestSilence(t *testing.T) { synctest.Test(t, testSilence) }
+
+func testSilence(t *testing.T) {
 	o := newOutage(t)
 	if err := o.up.Check(t.Context()); err != nil {
 		t.Fatal(err)
@@ -133,7 +177,9 @@ func TestSilence(t *testing.T) {
 
 // TestContactUntil: a read up to now asks an API server that has just become silent, once. The
 // first thing that it sends ends an outage, before it is asked again.
-func TestContactUntil(t *testing.T) {
+func TestContactUntil(t *testing.T) { synctest.Test(t, testContactUntil) }
+
+func testContactUntil(t *testing.T) {
 	o := newOutage(t)
 	if err := o.up.Check(t.Context()); err != nil {
 		t.Fatal(err)
@@ -145,6 +191,7 @@ func TestContactUntil(t *testing.T) {
 	if c := o.up.ContactUntil(t.Context(), last.Add(freshFor/2)); c.Err != nil {
 		t.Errorf("just after the contact: %+v", c)
 	}
+	time.Sleep(freshFor)
 	for range 2 {
 		if c := o.up.ContactUntil(t.Context(), last.Add(freshFor)); c.Err == nil || !c.Since.Equal(last) || !c.Unknown(last.Add(1)) {
 			t.Errorf("some seconds later: %+v", c)
@@ -222,7 +269,9 @@ func TestRefusedConnection(t *testing.T) {
 
 // TestFrozenWhileAsked: an API server that freezes while it is asked whether it is ready does
 // not answer; it is not called one that is not ready.
-func TestFrozenWhileAsked(t *testing.T) {
+func TestFrozenWhileAsked(t *testing.T) { synctest.Test(t, testFrozenWhileAsked) }
+
+func testFrozenWhileAsked(t *testing.T) {
 	o := newOutage(t)
 	o.up.heard() // so that it is asked nothing else before
 	resume := make(chan struct{})
@@ -269,7 +318,9 @@ func TestReadySince(t *testing.T) {
 
 // TestNotReady: an API server that answers, but says that it is not ready, is not up. One
 // that does not say is.
-func TestNotReady(t *testing.T) {
+func TestNotReady(t *testing.T) { synctest.Test(t, testNotReady) }
+
+func testNotReady(t *testing.T) {
 	o := newOutage(t)
 	o.set(func() { o.code = http.StatusForbidden })
 	if err := o.up.Check(t.Context()); err != nil {
