@@ -7,7 +7,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { violations } from './axe.mjs';
 import { clean, launch, shot } from './browser.mjs';
-import { api, apply, gateway, kubectl, namespace, startGateway, until } from './cluster.mjs';
+import { api, apply, gateway, kubectl, long, namespace, startGateway, until } from './cluster.mjs';
 import { goTo, openBoard } from './page.mjs';
 import { PHONE } from './phone.mjs';
 import { overflowing, smallTargets } from './targets.mjs';
@@ -125,7 +125,7 @@ describe('a Deployment', () => {
     assert.equal((await spec()).replicas, 2);
   });
 
-  test('is not scaled if somebody else does it meanwhile; a new status is no conflict', async () => {
+  test('is not scaled if somebody else does it meanwhile; a new status is no conflict', long, async () => {
     await show(page, path());
     await ask(page, 'Scale…');
     await page.getByRole('spinbutton', { name: /^Replicas/ }).fill('4');
@@ -151,7 +151,7 @@ describe('a Deployment', () => {
     assert.equal((await spec()).replicas, 1);
   });
 
-  test('says that an autoscaler sets its replicas', async () => {
+  test('says that an autoscaler sets its replicas', long, async () => {
     await kubectl('-n', ns, 'create', 'deployment', 'auto', '--image=nginx:1.27');
     await kubectl('-n', ns, 'autoscale', 'deployment/auto', '--min=1', '--max=9', '--cpu=50%');
     await show(page, `${deployments()}/auto`);
@@ -161,7 +161,7 @@ describe('a Deployment', () => {
     await until('no dialog', async () => (await dialog(page).count()) === 0);
   });
 
-  test('is restarted by an annotation of the template', async () => {
+  test('is restarted by an annotation of the template', long, async () => {
     const before = await spec();
     const sets = async () => (await api(`/apis/apps/v1/namespaces/${ns}/replicasets?labelSelector=app%3Dweb`)).items.length;
     const count = await sets();
@@ -177,7 +177,7 @@ describe('a Deployment', () => {
     await until('a new ReplicaSet', async () => (await sets()) === count + 1);
   });
 
-  test('is rolled back to a recorded version, from the menu and from the list of versions', async () => {
+  test('is rolled back to a recorded version, from the menu and from the list of versions', long, async () => {
     const image = async () => (await spec()).template.spec.containers[0].image;
     await kubectl('-n', ns, 'set', 'image', 'deployment/web', 'nginx=nginx:1.28');
     await show(page, path());
@@ -205,7 +205,7 @@ describe('a Deployment', () => {
     assert.deepEqual([now, template.spec.containers[0].image, template.metadata.annotations], [1, 'nginx:1.27', undefined]);
   });
 
-  test('is edited as YAML', async () => {
+  test('is edited as YAML', long, async () => {
     await show(page, path());
     await ask(page, 'Edit YAML…');
     const field = dialog(page).getByRole('textbox', { name: 'YAML', exact: true });
@@ -237,7 +237,7 @@ describe('a Deployment', () => {
     assert.equal((await api(path())).metadata.labels.tier, undefined);
   });
 
-  test('keeps the text of an edit that conflicts', async () => {
+  test('keeps the text of an edit that conflicts', long, async () => {
     await show(page, path());
     await ask(page, 'Edit YAML…');
     const field = dialog(page).getByRole('textbox', { name: 'YAML', exact: true });
@@ -267,7 +267,7 @@ describe('a Deployment', () => {
   });
 });
 
-test('another object of the same name is not changed', async () => {
+test('another object of the same name is not changed', long, async () => {
   const path = `/api/v1/namespaces/${ns}/configmaps/twice`;
   const create = () => kubectl('-n', ns, 'create', 'configmap', 'twice', '--from-literal=n=one');
   await create();
@@ -284,7 +284,7 @@ test('another object of the same name is not changed', async () => {
   assert.deepEqual((await api(path)).data, { n: 'one' });
 });
 
-test('a deleted object is created again', async () => {
+test('a deleted object is created again', long, async () => {
   const path = `/api/v1/namespaces/${ns}/services/front`;
   await kubectl('-n', ns, 'create', 'service', 'clusterip', 'front', '--tcp=80');
   const { metadata: { uid } } = await api(path);
@@ -344,7 +344,7 @@ describe('a Node', () => {
     await kubectl('delete', 'node', node);
   });
 
-  test('is cordoned, and uncordoned', async () => {
+  test('is cordoned, and uncordoned', long, async () => {
     await show(page, path);
     await ask(page, 'Cordon…');
     await shows(page, 'Cordon', 'spec.unschedulable', '+true');
@@ -356,7 +356,7 @@ describe('a Node', () => {
     assert.ok(!(await cordoned()));
   });
 
-  test('is drained as its budgets allow, and can be left half drained', async () => {
+  test('is drained as its budgets allow, and can be left half drained', long, async () => {
     await show(page, path);
     await ask(page, 'Drain…');
     await until('the plan', async () => /3 Pods are evicted.*1 Pod of DaemonSets remains\./s.test(await dialog(page).innerText()));
@@ -403,7 +403,7 @@ describe('no actions', () => {
     await until('no actions', async () => (await button(page, 'Actions').count()) === 0);
   };
 
-  test('for a user who may only read, nor those that a user may not take', async (t) => {
+  test('for a user who may only read, nor those that a user may not take', long, async (t) => {
     const user = await account(ns, 'reader');
     await grant(user, 'view', ns);
     const url = await signingIn(t, user);
@@ -417,7 +417,7 @@ describe('no actions', () => {
     clean(restricted);
   });
 
-  test('in the past', async () => {
+  test('in the past', long, async () => {
     await show(page, path());
     const service = `/api/v1/namespaces/${ns}/services/front`;
     const { metadata: { resourceVersion } } = await api(service);
@@ -429,7 +429,7 @@ describe('no actions', () => {
     await button(page, 'Actions').waitFor();
   });
 
-  test('with --read-only', async () => {
+  test('with --read-only', long, async () => {
     const { url, stop } = await startGateway(['--read-only']);
     const second = await openBoard(browser, url, { sel: path() }, provoked);
     await none(second);
@@ -439,7 +439,7 @@ describe('no actions', () => {
   });
 });
 
-test('on a phone, a finger reaches everything', async () => {
+test('on a phone, a finger reaches everything', long, async () => {
   const phone = await openBoard(browser, gateway, { sel: `${deployments()}/web` }, { ...PHONE, ...provoked });
   await button(phone, 'Actions').click();
   await until('the menu', async () => (await phone.getByRole('menuitem').count()) > 3);

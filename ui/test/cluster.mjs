@@ -16,7 +16,7 @@ const root = fileURLToPath(new URL('../..', import.meta.url));
 const localcluster = process.env.LOCALCLUSTER_BIN ?? join(root, 'bin/localcluster');
 export const watchkeeper = process.env.WATCHKEEPER_BIN ?? join(root, 'bin/watchkeeper');
 
-/** From run.mjs: {gateway, proxy, dir, www, browser}. */
+/** From run.mjs: {gateway, proxy, dir, www, browser, short}. A test on a recording has only the last two. */
 const given = process.env.WATCHKEEPER_TEST ? JSON.parse(process.env.WATCHKEEPER_TEST) : {};
 
 /**
@@ -24,6 +24,9 @@ const given = process.env.WATCHKEEPER_TEST ? JSON.parse(process.env.WATCHKEEPER_
  * files which both serve at /static/, and the address of a Chromium.
  */
 export const { gateway, proxy, dir, www, browser } = given;
+
+/** Options of a test that takes long: "run.mjs --short" does not run it. */
+export const long = { skip: given.short && 'make test-all runs it' };
 
 /**
  * Starts a program and waits for a line of its output that matches ready. It

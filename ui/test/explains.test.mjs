@@ -7,19 +7,26 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { clean, launch, shot } from './browser.mjs';
-import { gateway, until } from './cluster.mjs';
+import { startRecording, until } from './cluster.mjs';
 import { connection, openBoard } from './page.mjs';
 
 let browser;
+let recording;
+let end; // of the recording, which is the page's now
 
 before(async () => {
   browser = await launch();
+  recording = await startRecording('demo/incident.wkr');
+  end = Date.parse((await (await fetch(`${recording.url}/watchkeeper/v1/history`)).json()).now);
 });
 
-after(() => browser?.close());
+after(async () => {
+  await browser?.close();
+  await recording?.stop();
+});
 
 test('an unknown key of the filter', async () => {
-  const page = await openBoard(browser, gateway, { q: 'stat:ready' });
+  const page = await openBoard(browser, recording.url, { q: 'stat:ready' });
   const problem = page.locator('.search .problem');
   await until('words', async () => (await problem.innerText()) === 'no such filter key stat: did you mean state:?');
   assert.equal(await page.locator('.search .count').count(), 0, 'no count of matches');
@@ -34,7 +41,7 @@ test('an unknown key of the filter', async () => {
 });
 
 test('the legend of the strip, near it and in the help', async () => {
-  const page = await openBoard(browser, gateway);
+  const page = await openBoard(browser, recording.url);
   const words = [/a Warning Event/, /a gap: nothing was observed/, /not recorded/];
   await page.getByRole('button', { name: 'Legend' }).click();
   const legend = page.getByRole('dialog', { name: 'Legend of the strip' });
@@ -55,10 +62,10 @@ test('the legend of the strip, near it and in the help', async () => {
 });
 
 test('the zone of times, and moments that are typed', async () => {
-  const page = await openBoard(browser, gateway, {}, { timezoneId: 'Asia/Kolkata' });
+  const page = await openBoard(browser, recording.url, {}, { timezoneId: 'Asia/Kolkata' });
   const zone = page.locator('.transport .zone');
   await until('the zone', async () => (await zone.innerText()) === 'UTC+5:30');
-  const second = Math.floor(Date.now() / 1000) * 1000 - 1000;
+  const second = Math.floor(end / 1000) * 1000 - 1000;
   const typed = async (text) => {
     await page.keyboard.press('g');
     await page.getByRole('textbox', { name: /^Go to a moment/ }).waitFor();
@@ -83,8 +90,8 @@ test('the zone of times, and moments that are typed', async () => {
 });
 
 test('on a screen at 200 %, nothing is cut off', async () => {
-  const page = await openBoard(browser, gateway, {}, { width: 720, height: 450 });
-  await until('a live page', async () => (await connection(page)) === 'live');
+  const page = await openBoard(browser, recording.url, {}, { width: 720, height: 450 });
+  await until('the end of the recording', async () => (await connection(page)) === 'a recording');
   for (const part of ['.connection', '.top .icon[aria-label="Help"]', '.controls', '.search']) {
     const { x, width } = await page.locator(part).boundingBox();
     assert.ok(x >= 0 && x + width <= 720, `${part} is at ${x} – ${x + width}`);

@@ -7,7 +7,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { violations } from './axe.mjs';
 import { clean, launch, shot } from './browser.mjs';
-import { api, apply, gateway, kubectl, namespace, until } from './cluster.mjs';
+import { api, apply, gateway, kubectl, long, namespace, until } from './cluster.mjs';
 import { goTo, openBoard } from './page.mjs';
 import { account, grant, refused, signingIn } from './users.mjs';
 
@@ -102,7 +102,7 @@ describe('the table of a resource', () => {
     await shot(page, 'kinds-grouped');
   });
 
-  test('clips the texts that are too long for their column, and no others', async () => {
+  test('clips the texts that are too long for their column, and no others', long, async () => {
     const backup = (i, note) => apply({ apiVersion: `${ns}.example.com/v1`, kind: 'Backup', metadata: { name: `backup-${i}`, namespace: ns }, spec: { size: 1, note } });
     const wide = ['WWWWWWWWWWWWWWWW', '@%&QMOGmw@%&QMOGmw'];
     for (const [i, note] of wide.entries()) await backup(i, note);
@@ -121,7 +121,7 @@ describe('the table of a resource', () => {
     for (const { text, over, clipped } of await cells()) assert.ok(over <= 0 || clipped, text);
   });
 
-  test('has its rows in order when it was scrolled', async () => {
+  test('has its rows in order when it was scrolled', long, async () => {
     await goTo(page, gateway, { view: 'table', kind: 'clusterroles.rbac.authorization.k8s.io' });
     const { rows: all } = await api('/apis/rbac.authorization.k8s.io/v1/clusterroles', TABLE);
     await until('the ClusterRoles', async () => (await rows(page)).length > 20);
@@ -138,7 +138,7 @@ describe('the table of a resource', () => {
     }
   });
 
-  test('selects with the keyboard, and the address leads back', async () => {
+  test('selects with the keyboard, and the address leads back', long, async () => {
     await goTo(page, gateway, { view: 'table', kind: 'deployments.apps', q: `ns:${ns}` });
     await until('the Deployment', async () => (await rows(page)).length === 1);
     await page.getByRole('grid').focus();
@@ -157,7 +157,7 @@ describe('the table of a resource', () => {
     await page.locator('.table.kinds').waitFor();
   });
 
-  test('shows the past', async () => {
+  test('shows the past', long, async () => {
     await kubectl('create', 'deployment', 'later', '--image=nginx:1.27', '-n', ns);
     const { metadata: { creationTimestamp } } = await api(`/apis/apps/v1/namespaces/${ns}/deployments/later`);
     const shown = async () => (await rows(page)).map((row) => `${row[1]} ${row[2]}`).join();
@@ -170,7 +170,7 @@ describe('the table of a resource', () => {
     await kubectl('delete', 'deployment', 'later', '-n', ns);
   });
 
-  test('says what does not exist, and what is refused', async (t) => {
+  test('says what does not exist, and what is refused', long, async (t) => {
     await goTo(page, gateway, { view: 'table', kind: 'nothings.example.com' });
     await page.getByText('The cluster has no resource nothings.example.com').waitFor();
     const user = await account(ns, 'reader');
@@ -187,7 +187,7 @@ describe('the table of a resource', () => {
   });
 });
 
-test('the opener waits for the resources when Enter comes first', async () => {
+test('the opener waits for the resources when Enter comes first', long, async () => {
   await page.route(/\/apis$/, async (route) => {
     await new Promise((resolve) => setTimeout(resolve, 300));
     await route.continue();
@@ -226,7 +226,7 @@ test('the opener finds objects and namespaces, with the keyboard alone', async (
   await until('the filter', () => page.url().includes(`q=ns:${ns}`));
 });
 
-test('axe finds no violations in the tables', async () => {
+test('axe finds no violations in the tables', long, async () => {
   await goTo(page, gateway, { view: 'table', kind: 'pods', q: `ns:${ns}` });
   await until('the Pods', async () => (await rows(page)).length === 4);
   await page.getByLabel('group').selectOption('namespace');

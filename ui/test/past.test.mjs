@@ -8,7 +8,7 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { isDeepStrictEqual } from 'node:util';
 import { clean, launch, shot } from './browser.mjs';
-import { apply, gateway, kubectl, namespace, until } from './cluster.mjs';
+import { apply, gateway, kubectl, long, namespace, until } from './cluster.mjs';
 import { connection, kubectlStatuses, openBoard, recorded, shownPods, stepBack, truth } from './page.mjs';
 
 let browser;
@@ -91,7 +91,7 @@ for (const [name, at] of Object.entries({ time: () => new Date(then.time).toISOS
 }
 
 // Events may be in another store, with RVs of its own.
-test('Events at a resourceVersion are those of its time', async () => {
+test('Events at a resourceVersion are those of its time', long, async () => {
   const t = new Date(then.time).toISOString();
   const [first] = Object.keys(then.pods);
   const page = await openBoard(browser, gateway, { at: `rv:${then.rv}`, t, sel: `pod/${ns}/${first}` });
@@ -103,7 +103,7 @@ test('Events at a resourceVersion are those of its time', async () => {
   await page.close();
 });
 
-test('by steps from change to change, and forward again', async () => {
+test('by steps from change to change, and forward again', long, async () => {
   const page = await openBoard(browser, gateway);
   await page.getByRole('slider', { name: 'Moment' }).focus();
   const step = async (key) => {
@@ -131,7 +131,7 @@ test('by steps from change to change, and forward again', async () => {
   await page.close();
 });
 
-test('by dragging', async () => {
+test('by dragging', long, async () => {
   const page = await openBoard(browser, gateway);
   const slider = page.getByRole('slider', { name: 'Moment' });
   const strip = await slider.boundingBox();

@@ -10,7 +10,7 @@ import { after, before, test } from 'node:test';
 import { inflateRawSync } from 'node:zlib';
 import { violations } from './axe.mjs';
 import { clean, launch, shot, shots } from './browser.mjs';
-import { api, apply, gateway, kubectl, namespace, signal, startComponent, until } from './cluster.mjs';
+import { api, apply, gateway, kubectl, long, namespace, signal, startComponent, until } from './cluster.mjs';
 import { goTo, openBoard } from './page.mjs';
 import { account, grant, signingIn } from './users.mjs';
 
@@ -126,7 +126,7 @@ test('a changed cell scales the Deployment, and its status follows', async () =>
   await until('its cell', async () => (await cell(page, 'D2')) === '2');
 });
 
-test('formulas use the time, other cells and other tabs, and follow the cluster', async () => {
+test('formulas use the time, other cells and other tabs, and follow the cluster', long, async () => {
   await type(page, 'F1', 'wanted');
   await type(page, 'F2', '=IF(HOUR(NOW())<24,MAX(2,CEILING(250/100,1)),0)');
   await until('a result with the time', async () => (await cell(page, 'F2')) === '3');
@@ -153,7 +153,7 @@ test('formulas use the time, other cells and other tabs, and follow the cluster'
   await page.keyboard.press('Escape');
 });
 
-test('the address has the workbook', async () => {
+test('the address has the workbook', long, async () => {
   await until('the address', () => {
     const text = new URL(page.url()).searchParams.get('sheet') ?? '';
     const workbook = text && JSON.parse(inflateRawSync(Buffer.from(text, 'base64url')));
@@ -181,7 +181,7 @@ test('the address has the workbook', async () => {
   await until('the kept workbook', async () => (await cell(page, 'F1')) === 'wanted' && (await cell(page, 'B4')) === 'worker');
 });
 
-test('an .xlsx file has the workbook, and can be opened again', async () => {
+test('an .xlsx file has the workbook, and can be opened again', long, async () => {
   await page.getByRole('button', { name: 'Files…' }).click();
   const dialog = page.getByRole('dialog', { name: 'Files' });
   const [download] = await Promise.all([page.waitForEvent('download'), dialog.getByRole('button', { name: 'Download', exact: true }).click()]);
@@ -201,7 +201,7 @@ test('an .xlsx file has the workbook, and can be opened again', async () => {
   await until('the first one', async () => (await cell(page, 'F1')) === 'wanted');
 });
 
-test('a conflict is shown in the cell, and is not one with the status', async () => {
+test('a conflict is shown in the cell, and is not one with the status', long, async () => {
   await select(page, 'C4');
   await page.keyboard.press('Delete');
   await discard(page);
@@ -220,7 +220,7 @@ test('a conflict is shown in the cell, and is not one with the status', async ()
   assert.equal(await replicas('api'), 5);
 });
 
-test('what the dry run refuses is not written, and neither are the others until it is said', async () => {
+test('what the dry run refuses is not written, and neither are the others until it is said', long, async () => {
   await type(page, 'C2', '-1');
   await type(page, 'C3', '2');
   await applyAll(page, /refused/);
@@ -239,7 +239,7 @@ test('what the dry run refuses is not written, and neither are the others until 
   await until('the reason', async () => /written by controllers/.test(await note(page)));
 });
 
-test('texts of the cluster are never formulas', async () => {
+test('texts of the cluster are never formulas', long, async () => {
   const texts = { equals: '=1+1', plus: '+1', minus: '-1', at: '@SUM(A1)', tab: '\t=1', quote: "'=1", cmd: '=cmd|\' /C calc\'!A0' };
   await apply({ apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'hostile', namespace: ns, annotations: texts }, data: { a: '1' } });
   await goTo(page, gateway, { view: 'sheet', kind: 'configmaps', q: `ns:${ns}` });
@@ -277,7 +277,7 @@ test('texts of the cluster are never formulas', async () => {
   assert.deepEqual(annotations, { ...texts, equals: '5' });
 });
 
-test('500 pasted edits are written, some at a time', async () => {
+test('500 pasted edits are written, some at a time', long, async () => {
   const many = await namespace('many');
   const names = Array.from({ length: 500 }, (_, i) => `map-${String(i).padStart(3, '0')}`);
   await apply({ apiVersion: 'v1', kind: 'List', items: names.map((name) => ({ apiVersion: 'v1', kind: 'ConfigMap', metadata: { name, namespace: many }, data: { a: 'old' } })) });
@@ -309,7 +309,7 @@ test('500 pasted edits are written, some at a time', async () => {
   assert.ok(most <= 8, `${most} at a time`);
 });
 
-test('the keyboard alone moves, fills, copies and undoes', async () => {
+test('the keyboard alone moves, fills, copies and undoes', long, async () => {
   await goTo(page, gateway, { view: 'sheet', kind: 'deployments.apps', q: `ns:${ns}` });
   await until('the Deployments', async () => (await cell(page, 'B4')) === 'worker');
   await type(page, 'G1', '1');
@@ -345,7 +345,7 @@ test('the keyboard alone moves, fills, copies and undoes', async () => {
   await discard(page);
 });
 
-test('the past is read only, and a column has the value of a moment', async () => {
+test('the past is read only, and a column has the value of a moment', long, async () => {
   const moment = new Date().toISOString();
   const before = await replicas('worker');
   await kubectl('-n', ns, 'scale', 'deployment/worker', `--replicas=${before + 2}`);
@@ -366,7 +366,7 @@ test('the past is read only, and a column has the value of a moment', async () =
   await until('now', async () => (await cell(page, 'C4')) === String(before + 2));
 });
 
-test('automatic mode writes at once, and stops a formula that does not settle', async () => {
+test('automatic mode writes at once, and stops a formula that does not settle', long, async () => {
   await page.getByRole('button', { name: 'Automatic', exact: true }).click();
   await type(page, 'C3', '1');
   await until('it is written', async () => (await replicas('web')) === 1);
@@ -383,7 +383,7 @@ test('automatic mode writes at once, and stops a formula that does not settle', 
   await page.keyboard.press('Delete');
 });
 
-test('a deleted object keeps its row until it is removed', async () => {
+test('a deleted object keeps its row until it is removed', long, async () => {
   await type(page, 'G4', '=C4+1');
   await type(page, 'G3', '=C3+1');
   await kubectl('-n', ns, 'delete', 'deployment', 'web');
@@ -393,7 +393,7 @@ test('a deleted object keeps its row until it is removed', async () => {
   await until('the removal', async () => (await cell(page, 'B3')) === 'worker' && /=C3\+1/.test((await select(page, 'G3'), await page.getByRole('textbox', { name: 'Content of the cell' }).inputValue())));
 });
 
-test('a user without rights sees, and is refused', async (t) => {
+test('a user without rights sees, and is refused', long, async (t) => {
   const user = await account(ns, 'reader');
   await grant(user, 'view', ns);
   const own = await openBoard(browser, await signingIn(t, user, gateway), { view: 'sheet', kind: 'deployments.apps' }, { ignore: /status of (400|401|403)/ });
@@ -408,7 +408,7 @@ test('a user without rights sees, and is refused', async (t) => {
   await own.close();
 });
 
-test('the API server ends in the middle: what was not written stays a change', async (t) => {
+test('the API server ends in the middle: what was not written stays a change', long, async (t) => {
   const worker = `C${await rowOf(page, 'worker')}`;
   await kubectl('-n', ns, 'scale', 'deployment/worker', '--replicas=2');
   await until('two workers', async () => (await cell(page, worker)) === '2');

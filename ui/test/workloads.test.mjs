@@ -8,7 +8,7 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { violations } from './axe.mjs';
 import { clean, launch, shot } from './browser.mjs';
-import { api, apply, gateway, kubectl, namespace, until } from './cluster.mjs';
+import { api, apply, gateway, kubectl, long, namespace, until } from './cluster.mjs';
 import { blockOf, goTo, openBoard } from './page.mjs';
 
 const REPLICAS = 4;
@@ -71,7 +71,7 @@ test('each workload has a tile in its namespace, with all of its Pods', async ()
   assert.ok((await page.evaluate(() => window.watchkeeper.engine.layout.headings.map((h) => h.text))).includes(ns));
 });
 
-test('a rollout is two groups that trade Pods, and at its end one group', async () => {
+test('a rollout is two groups that trade Pods, and at its end one group', long, async () => {
   const [old] = Object.keys(await truth());
   const others = await groups(page, `${ns}/Deployment/api`);
   // What the tile has after each batch that changes it.
@@ -182,7 +182,7 @@ test('the arrow keys move between Pods of the workload, and Enter shows one', as
   await page.keyboard.press('Escape');
 });
 
-test('axe finds nothing with dark and light colours', async () => {
+test('axe finds nothing with dark and light colours', long, async () => {
   for (const scheme of ['dark', 'light']) {
     await page.emulateMedia({ colorScheme: scheme });
     await until(scheme, () => page.evaluate((name) => document.documentElement.dataset.theme === name, scheme));
@@ -193,7 +193,7 @@ test('axe finds nothing with dark and light colours', async () => {
   assert.match(await page.locator('.board').getAttribute('aria-label'), /^Board of Pods in workloads/);
 });
 
-test('past moments have the groups of that time, with both renderers', async () => {
+test('past moments have the groups of that time, with both renderers', long, async () => {
   const then = await truth();
   await kubectl('-n', ns, 'rollout', 'undo', 'deployment/web');
   await until('one ReplicaSet', async () => Object.keys(await truth()).length === 1);
