@@ -49,7 +49,8 @@ bin/watchkeeper: deps ui
 
 .PHONY: bin/localcluster
 bin/localcluster: deps
-	@scripts/progress "building $(LOCALCLUSTER)$$([ -x $(LOCALCLUSTER) ] || echo ' (about 5 minutes)')" \
+	@[ -x $(LOCALCLUSTER) ] && [ -z "$$(find localcluster -type f -not -name '*_test.go' -newer $(LOCALCLUSTER) -print -quit)" ] || \
+	  scripts/progress "building $(LOCALCLUSTER)$$([ -x $(LOCALCLUSTER) ] || echo ' (about 5 minutes)')" \
 	  env GOWORK=off go build -C localcluster $(K8S:%=-modfile=kubernetes-%.mod) -v -trimpath -ldflags '-s -w' -o ../$(LOCALCLUSTER) .
 
 .PHONY: run
@@ -66,8 +67,14 @@ demo: bin/watchkeeper ## Serves a recorded incident (a rollout, a crash loop, a 
 	@exec bin/watchkeeper open demo/incident.wkr --port "$(PORT)"
 
 .PHONY: test
-test: build ## Runs all tests except the soak tests. One part: scripts/test PART.
+test: build ## Runs the tests that protect a change (8 minutes). It prints what it leaves to test-all.
 	@scripts/deps test
+	@scripts/gofmt
+	@scripts/test -short
+
+.PHONY: test-all
+test-all: build ## Runs all tests except the soak tests (20 minutes). One part: scripts/test PART.
+	@scripts/deps test-all
 	@scripts/gofmt
 	@scripts/test
 
@@ -86,14 +93,14 @@ compat: deps ## Tests the informer's adapters with each supported version of cli
 
 .PHONY: test-ha
 test-ha: build ## Runs the tests with a control plane in front of three API servers and a balancer (about 20 minutes).
-	@scripts/deps test
+	@scripts/deps test-all
 	@for part in conformance acceptance robustness clients; do \
 	  WATCHKEEPER_APISERVERS=3 WATCHKEEPER_BALANCE="$(BALANCE)" scripts/test $$part || exit; \
 	done
 
 .PHONY: test-shared
 test-shared: build ## Runs the conformance and robustness tests with gateways in shared mode and a ServiceAccount's token (about 3 minutes).
-	@scripts/deps test
+	@scripts/deps test-all
 	@WATCHKEEPER_SHARED=1 scripts/test conformance robustness
 
 .PHONY: picture
@@ -110,7 +117,7 @@ lint: deps ## Runs gofmt, vet, staticcheck and govulncheck.
 
 .PHONY: bench
 bench: build ## Measures the gateway against the API server, the history and the page (about an hour); results in bench/results/.
-	@scripts/deps test
+	@scripts/deps test-all
 	@scripts/bench fanout
 	@scripts/bench history
 	@scripts/bench page

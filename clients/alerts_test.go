@@ -16,6 +16,8 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql/parser"
 	"sigs.k8s.io/yaml"
+
+	"github.com/watchkeeper/watchkeeper/internal/clustertest"
 )
 
 // chartFiles has the alert rules and the dashboard.
@@ -24,6 +26,7 @@ const chartFiles = "../deploy/chart/watchkeeper/files/"
 // TestAlerts: each expression of the alert rules and of the dashboard is valid, and a
 // gateway that records and serves has every metric in it, with the labels that it selects.
 func TestAlerts(t *testing.T) {
+	clustertest.SkipShort(t)
 	text, err := os.ReadFile(chartFiles + "alerts.yaml")
 	if err != nil {
 		t.Fatal(err)

@@ -29,6 +29,7 @@ import (
 
 	"github.com/watchkeeper/watchkeeper/informer"
 	"github.com/watchkeeper/watchkeeper/informer/clientgo"
+	"github.com/watchkeeper/watchkeeper/internal/clustertest"
 )
 
 // An emptyServer is an API server without objects. It records the watches: URL → media
@@ -105,6 +106,7 @@ func newCache(t *testing.T, config *rest.Config, newInformer clientgo.NewInforme
 // through the informer library, and every type is requested in its best form. The API
 // server only records requests.
 func TestCacheOptions(t *testing.T) {
+	clustertest.SkipShort(t)
 	s := &emptyServer{watched: map[string]string{}}
 	server := httptest.NewServer(s)
 	defer server.Close()

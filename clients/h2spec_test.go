@@ -21,6 +21,8 @@ import (
 	"github.com/summerwind/h2spec/hpack"
 	"github.com/summerwind/h2spec/http2"
 	"github.com/summerwind/h2spec/spec"
+
+	"github.com/watchkeeper/watchkeeper/internal/clustertest"
 )
 
 const (
@@ -42,6 +44,7 @@ const (
 // TestH2Spec runs every case of h2spec against the gateway, in cleartext with prior
 // knowledge and over TLS. A skipped case is one that could not be judged, so it fails.
 func TestH2Spec(t *testing.T) {
+	clustertest.SkipShort(t)
 	servers := map[string]string{}
 	if at := os.Getenv(h2specAddress); at != "" {
 		servers["given"] = at

@@ -21,6 +21,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+
+	"github.com/watchkeeper/watchkeeper/internal/clustertest"
 )
 
 // An http2Target is a gateway for clients that use HTTP/2, with its namespace.
@@ -36,6 +38,7 @@ type http2Target struct {
 // knowledge where they can: lists, a hundred of them on one connection, a watch that is
 // cancelled, and an upload of a megabyte, which is passed through.
 func TestHTTP2Clients(t *testing.T) {
+	clustertest.SkipShort(t)
 	secure := tlsGateway(t)
 	admin, err := kubernetes.NewForConfig(direct.config())
 	if err != nil {

@@ -23,6 +23,8 @@ import (
 	"k8s.io/client-go/metadata/metadatainformer"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/watchkeeper/watchkeeper/internal/clustertest"
 )
 
 // A selection selects the objects of an informer.
@@ -179,6 +181,7 @@ func startGroup(ctx context.Context, t *testing.T, wg *sync.WaitGroup, ns string
 // WATCHKEEPER_KILLS times. Both sides have to hold the same objects. It runs alone:
 // every change in the cluster costs an event to more than a hundred informers.
 func TestInformers(t *testing.T) {
+	clustertest.SkipShort(t)
 	ns := namespace(t, "informers")
 	changing := startChurn(t, ns)
 	ctx, cancel := context.WithCancel(t.Context())

@@ -31,6 +31,7 @@ import (
 
 	"github.com/watchkeeper/watchkeeper/informer"
 	"github.com/watchkeeper/watchkeeper/informer/clientgo"
+	"github.com/watchkeeper/watchkeeper/internal/clustertest"
 )
 
 // A running is a running manager with a keeper.
@@ -128,7 +129,10 @@ func (r *running) elected(t *testing.T) {
 // the gateway, makes the same changes for both and meanwhile kills the API server
 // WATCHKEEPER_KILLS times. Both have to produce the same objects, and their caches have
 // to hold the API server's state.
-func TestManager(t *testing.T) { testManagers(t, "manager-", withClientGo) }
+func TestManager(t *testing.T) {
+	clustertest.SkipShort(t)
+	testManagers(t, "manager-", withClientGo)
+}
 
 // TestManagerInformers is the same with the informer library in the managers'
 // caches.

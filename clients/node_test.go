@@ -20,6 +20,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
+
+	"github.com/watchkeeper/watchkeeper/internal/clustertest"
 )
 
 // A script is a running node/informer.js.
@@ -130,6 +132,7 @@ func (s *script) holds(t *testing.T) map[string][]object {
 // TestNodeInformer runs informers of @kubernetes/client-node for Pods and a custom
 // resource, and kills the API server.
 func TestNodeInformer(t *testing.T) {
+	clustertest.SkipShort(t)
 	outages.Join(t)
 	t.Parallel()
 	ns := namespace(t, "node-informer")

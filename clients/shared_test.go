@@ -28,6 +28,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/watchkeeper/watchkeeper/internal/clustertest"
 )
 
 // An account is a ServiceAccount in a namespace of its own, with the file of its token, as
@@ -106,6 +108,7 @@ func (a *account) denied(t *testing.T, code int) {
 // follows a deleted ServiceAccount takes more than a minute, and is part of the soak tests
 // only, as several kills are.
 func TestShared(t *testing.T) {
+	clustertest.SkipShort(t)
 	dir := t.TempDir()
 	gw, err := cluster.Gateway("--shared", "--cert-dir", dir)
 	if err != nil {

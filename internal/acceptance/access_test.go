@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/klauspost/compress/zstd"
+
+	"github.com/watchkeeper/watchkeeper/internal/clustertest"
 )
 
 const readerRole = `
@@ -74,6 +76,7 @@ func TestCallersOwnToken(t *testing.T) {
 // TestCustomResources changes the defaults of a definition, deletes it, and
 // creates another one with the same name.
 func TestCustomResources(t *testing.T) {
+	clustertest.SkipShort(t)
 	inStage(t, quiet)
 	ns := namespace(t)
 	client, up := direct(t)
@@ -189,6 +192,7 @@ subjects: [{kind: ServiceAccount, name: exporter, namespace: NAMESPACE}]
 // TestExportOfDefinitions: in shared mode, an export has the definition of its resource only
 // if the caller may read it, however the caller sends the token.
 func TestExportOfDefinitions(t *testing.T) {
+	clustertest.SkipShort(t)
 	inStage(t, quiet)
 	const secret = "only-for-those-who-may-read-definitions"
 	const kind = "gadgets.export.example.com"

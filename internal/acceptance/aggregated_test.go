@@ -13,6 +13,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/watchkeeper/watchkeeper/internal/clustertest"
 )
 
 const apiService = `
@@ -61,6 +63,7 @@ func register(t *testing.T, name string, server http.Handler) string {
 // It has its own gateway because it counts the lists from the cache and waits for
 // the gateway's timeouts.
 func TestAggregated(t *testing.T) {
+	clustertest.SkipShort(t)
 	inStage(t, quiet)
 	mine, err := cluster.Gateway()
 	if err != nil {

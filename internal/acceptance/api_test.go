@@ -219,6 +219,7 @@ get pods --chunk-size=2 -o name
 // TestA3Kubectl runs kubectl's commands through the gateway. A command that only
 // reads prints the same as against the API server.
 func TestA3Kubectl(t *testing.T) {
+	clustertest.SkipShort(t)
 	for name, command := range kubectls(t) {
 		t.Run(name, func(t *testing.T) {
 			ns := namespace(t)
@@ -309,6 +310,7 @@ func portForward(t *testing.T, via []string, do func(...string) string) {
 
 // TestA4Logs: the lines of a log arrive one by one.
 func TestA4Logs(t *testing.T) {
+	clustertest.SkipShort(t)
 	inStage(t, quiet)
 	ns := namespace(t)
 	kubectl(t, "-n", ns, "run", "talker", "--image=nginx")
@@ -352,6 +354,7 @@ func TestA5Metrics(t *testing.T) {
 }
 
 func TestA6Flags(t *testing.T) {
+	clustertest.SkipShort(t)
 	inStage(t, quiet)
 	if got := curl(t, gw.URL+"/static/hello.txt"); got != "hello from a folder\n" {
 		t.Errorf("a file is %q", got)

@@ -90,6 +90,7 @@ var oldestRV = regexp.MustCompile(`(too old resource version: \d+) \(\d+\)`)
 // byte except for the order of keys. It has its own cluster because CBOR is off
 // by default.
 func TestCBOR(t *testing.T) {
+	clustertest.SkipShort(t)
 	inStage(t, quiet)
 	c, err := clustertest.Start(1, "--feature-gates", "CBORServingAndStorage=true")
 	if err != nil {

@@ -18,6 +18,7 @@ import (
 // the gateway while Pods change, and compares the responses document by document,
 // byte for byte. WATCHKEEPER_COMPARE_ROUNDS is how often it sends the lists.
 func TestCompareUnderChurn(t *testing.T) {
+	clustertest.SkipShort(t)
 	inStage(t, underLoad)
 	stop := load(t)
 	client, up := direct(t)

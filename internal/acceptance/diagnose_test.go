@@ -8,12 +8,15 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/watchkeeper/watchkeeper/internal/clustertest"
 )
 
 // TestDiagnose makes workloads fail, and compares what diagnose finds: a quota that allows too
 // few Pods, and Pods for which there is no Node. Nothing is found before, and once it is
 // repaired.
 func TestDiagnose(t *testing.T) {
+	clustertest.SkipShort(t)
 	inStage(t, quiet)
 	ns := namespace(t)
 	recording, err := cluster.Gateway("--data-dir", t.TempDir(), "--record=core,resourcequotas")

@@ -232,6 +232,7 @@ func (u *fairUser) work(t *testing.T, when string) {
 // TestFairness: a user who takes all that it can gets 429s at its bounds, and another one
 // gets all that it asks for.
 func TestFairness(t *testing.T) {
+	clustertest.SkipShort(t)
 	g := startFairGateway(t, "--max-lists-per-user", fmt.Sprint(maxFairLists), "--max-streams-per-user", fmt.Sprint(maxFairStreams),
 		"--max-selectors-per-user", fmt.Sprint(maxFairSelectors), "--max-buffered-per-user", fmt.Sprint(maxFairBuffered))
 	const objects, size = 24, 512 << 10 // 12 MiB: more than the buffers of a connection

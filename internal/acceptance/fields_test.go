@@ -55,6 +55,7 @@ var fieldValues = map[string][]string{
 // WATCHKEEPER_FIELD_REFUSALS of the unsupported fields. The gateway has to support
 // exactly the fields that the API server supports.
 func TestFieldSelectors(t *testing.T) {
+	clustertest.SkipShort(t)
 	ns := namespace(t)
 	apply(t, strings.ReplaceAll(ofThisVersion(t, fieldObjects(t)), "NAMESPACE", ns))
 	for _, patch := range [][]string{

@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/watchkeeper/watchkeeper/internal/clustertest"
 	"github.com/watchkeeper/watchkeeper/internal/termtest"
 )
 
@@ -31,6 +32,7 @@ func tables(screen string) string {
 // TestGetInPlace: after random changes, the tables in a terminal are those that kubectl get
 // prints; also after the gateway was away.
 func TestGetInPlace(t *testing.T) {
+	clustertest.SkipShort(t)
 	inStage(t, quiet)
 	mine, err := cluster.Gateway("--data-dir", t.TempDir())
 	if err != nil {

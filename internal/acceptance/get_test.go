@@ -18,6 +18,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/watchkeeper/watchkeeper/internal/clustertest"
 )
 
 // A replayServer is an API server whose answers stay the same: the first one to each GET is
@@ -112,6 +114,7 @@ var differences = []*regexp.Regexp{
 // ends with the same exit code, and asks the API server the same. WATCHKEEPER_KUBECTL names another
 // kubectl to compare with.
 func TestGetPrintsAsKubectl(t *testing.T) {
+	clustertest.SkipShort(t)
 	kubectl(t, "apply", "-f", "testdata/get/definition.yaml") // tests of the stage compare discovery
 	kubectl(t, "wait", "--for=condition=Established", "crd/gizmos.get.watchkeeper.test", "--timeout=60s")
 	inStage(t, quiet)
@@ -206,6 +209,7 @@ func getFiles(t *testing.T, server string) (dir string) {
 // TestGetThroughGateway: "watchkeeper get" prints the same from the gateway as kubectl from the
 // API server, and the same of the past as kubectl below /at.
 func TestGetThroughGateway(t *testing.T) {
+	clustertest.SkipShort(t)
 	inStage(t, quiet)
 	gw, err := cluster.Gateway("--data-dir", t.TempDir())
 	if err != nil {

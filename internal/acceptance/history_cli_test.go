@@ -15,6 +15,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/watchkeeper/watchkeeper/internal/clustertest"
 )
 
 // watchkeeper runs the real command against a gateway; it returns what it printed
@@ -58,6 +60,7 @@ func pathWithKubectl(t *testing.T) string {
 // TestHistoryCommands changes a Deployment in typical ways and checks the output
 // of the history commands against a recording gateway.
 func TestHistoryCommands(t *testing.T) {
+	clustertest.SkipShort(t)
 	inStage(t, quiet)
 	ns := namespace(t)
 	recording, err := cluster.Gateway("--data-dir", t.TempDir())

@@ -11,6 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/watchkeeper/watchkeeper/internal/clustertest"
 )
 
 // outageCommands are commands that run while the API server is killed and
@@ -75,6 +77,7 @@ var (
 // TestKubectlThroughOutage kills the API server under commands that wait or are
 // connected. Each ends in the same way at the API server and at the gateway.
 func TestKubectlThroughOutage(t *testing.T) {
+	clustertest.SkipShort(t)
 	inStage(t, quietOutage)
 	type running struct {
 		kubectl string

@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/watchkeeper/watchkeeper/internal/clustertest"
 )
 
 // A side is the server that a kubectl uses.
@@ -240,6 +242,7 @@ func commandsFor(kubectl, all string) (commands []string) {
 // through the gateway. Each command prints the same, and the resulting objects are
 // equal.
 func TestKubectlSession(t *testing.T) {
+	clustertest.SkipShort(t)
 	inStage(t, quiet)
 	for name, command := range kubectls(t) {
 		t.Run(name, func(t *testing.T) {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/watchkeeper/watchkeeper/internal/clustertest"
 	"github.com/watchkeeper/watchkeeper/internal/logtest"
 )
 
@@ -78,6 +79,7 @@ var watches = [][]string{
 
 // TestKubectlWatch: get -w prints the same at both sides, and so does watchkeeper get -w.
 func TestKubectlWatch(t *testing.T) {
+	clustertest.SkipShort(t)
 	inStage(t, quiet)
 	watchSession(t, false)
 }
@@ -85,6 +87,7 @@ func TestKubectlWatch(t *testing.T) {
 // TestKubectlWatchOutlivesUpstream: get -w through the gateway continues when the
 // API server is killed.
 func TestKubectlWatchOutlivesUpstream(t *testing.T) {
+	clustertest.SkipShort(t)
 	inStage(t, quietOutage)
 	watchSession(t, true)
 }

@@ -52,6 +52,7 @@ func (l *linearizable) lag(rounds uint64) {
 // TestLinearizableThroughRestart restarts the API server meanwhile. Reads may fail
 // then; those that succeed have to be right.
 func TestLinearizableThroughRestart(t *testing.T) {
+	clustertest.SkipShort(t)
 	inStage(t, quietOutage)
 	l := newLinearizable(t)
 	outages[quietOutage].Ready()

@@ -11,11 +11,14 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/watchkeeper/watchkeeper/internal/clustertest"
 )
 
 // TestPastThroughOutage: while the API server is gone, the commands about the past, and
 // kubectl, print the same as before.
 func TestPastThroughOutage(t *testing.T) {
+	clustertest.SkipShort(t)
 	inStage(t, quietOutage)
 	ns := namespace(t)
 	g := recordingGateway(t)

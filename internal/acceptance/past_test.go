@@ -58,6 +58,7 @@ type glance struct {
 
 // TestPast: kubectl's output about a past moment equals its output at that moment.
 func TestPast(t *testing.T) {
+	clustertest.SkipShort(t)
 	inStage(t, quiet)
 	ns := namespace(t)
 	g := recordingGateway(t)
@@ -329,6 +330,7 @@ func watchNames(t *testing.T, ctx context.Context, url string) <-chan string {
 // history, byte for byte as the API server does. For an RV that is not recorded,
 // the Status names the recorded span.
 func TestPastWindow(t *testing.T) {
+	clustertest.SkipShort(t)
 	inStage(t, quiet)
 	ns := namespace(t)
 	g := recordingGateway(t, "--window-bytes", "1Mi")

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/internal/clustertest"
 )
 
 const template = `
@@ -24,6 +25,7 @@ template: {spec: {containers: [{name: c, image: i}]}}
 // and has an RV that the gateway's head has not reached. A watch from there outlives a restart
 // of the API server, in which the API server loses its events of before.
 func TestQuietResourceThroughOutage(t *testing.T) {
+	clustertest.SkipShort(t)
 	inStage(t, quietOutage)
 	ns := namespace(t)
 	podTemplate := func(name string) {

@@ -9,11 +9,14 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/watchkeeper/watchkeeper/internal/clustertest"
 )
 
 // TestReadOnly: kubectl reads through a gateway with --read-only, changes nothing, and says
 // why.
 func TestReadOnly(t *testing.T) {
+	clustertest.SkipShort(t)
 	inStage(t, quiet)
 	ns := namespace(t)
 	g := recordingGateway(t, "--read-only", "--disable-filter")

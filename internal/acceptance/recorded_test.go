@@ -70,6 +70,7 @@ func recordedStream(t *testing.T, dir string, resource kube.Resource) *history.S
 // the end the events on disk are those of a watch of the API server, and Pods were
 // listed once, at the first start.
 func TestRecorded(t *testing.T) {
+	clustertest.SkipShort(t)
 	dir := t.TempDir()
 	mine, err := cluster.Gateway("--data-dir", dir, "--record", "core", "--idle-timeout", "2s")
 	if err != nil {
@@ -175,6 +176,7 @@ func TestRecorded(t *testing.T) {
 // TestRecordedOutage kills the API server under a recording gateway: the final
 // recorded state is the API server's, and unobserved events are in a gap.
 func TestRecordedOutage(t *testing.T) {
+	clustertest.SkipShort(t)
 	inStage(t, loadedOutages)
 	dir := t.TempDir()
 	mine, err := cluster.Gateway("--data-dir", dir, "--record", "pods")
@@ -225,6 +227,7 @@ func TestRecordedOutage(t *testing.T) {
 
 // TestRecordedByOne: of two gateways, one records to a directory.
 func TestRecordedByOne(t *testing.T) {
+	clustertest.SkipShort(t)
 	inStage(t, quiet)
 	dir := t.TempDir()
 	mine, err := cluster.Gateway("--data-dir", dir)

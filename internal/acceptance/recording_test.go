@@ -23,6 +23,7 @@ import (
 // TestRecording exports a part of the history into a file. kubectl's output about
 // the file, without a cluster, equals its output about the cluster.
 func TestRecording(t *testing.T) {
+	clustertest.SkipShort(t)
 	ns := namespace(t)
 	g := recordingGateway(t)
 	kubectl(t, "-n", ns, "create", "deployment", "web", "--image=web:1", "--replicas=2")
@@ -124,6 +125,7 @@ func reported(t *testing.T, ns string) {
 // TestRecordingPseudonyms: neither the file nor what is served from it contains
 // the name of an object.
 func TestRecordingPseudonyms(t *testing.T) {
+	clustertest.SkipShort(t)
 	inStage(t, quiet)
 	ns := namespace(t)
 	g := recordingGateway(t)
@@ -170,6 +172,7 @@ func TestRecordingPseudonyms(t *testing.T) {
 
 // TestRecordingRefused: a file that is not a complete recording is not opened.
 func TestRecordingRefused(t *testing.T) {
+	clustertest.SkipShort(t)
 	inStage(t, quiet)
 	g := recordingGateway(t)
 	dir := t.TempDir()

@@ -21,6 +21,7 @@ import (
 // TestPastReviews: a client that asks what it may do in the past learns that it may read
 // what it may read now, and write nothing.
 func TestPastReviews(t *testing.T) {
+	clustertest.SkipShort(t)
 	inStage(t, quiet)
 	ns := namespace(t)
 	g := recordingGateway(t)

@@ -15,12 +15,14 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/watchkeeper/watchkeeper/internal/clustertest"
 	"github.com/watchkeeper/watchkeeper/internal/fakeapi"
 )
 
 // TestSharedAggregated: an aggregated API server shows ServiceAccounts their own notes only,
 // although RBAC lets each of them list all. No read through the gateway shows others.
 func TestSharedAggregated(t *testing.T) {
+	clustertest.SkipShort(t)
 	inStage(t, quiet)
 	server := fakeapi.New(fakeapi.Options{EagerBookmarks: true, Resources: []fakeapi.Resource{{Group: "notes.example.org", Version: "v1", Name: "notes", Kind: "Note"}}})
 	server.Control(func(w http.ResponseWriter, r *fakeapi.Request, next func(http.ResponseWriter)) {

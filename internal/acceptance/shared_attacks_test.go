@@ -11,10 +11,13 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/watchkeeper/watchkeeper/internal/clustertest"
 )
 
 // TestSharedAttacks attacks a gateway in shared mode, and compares it with the API server.
 func TestSharedAttacks(t *testing.T) {
+	clustertest.SkipShort(t)
 	inStage(t, quiet)
 	a, err := newAttack(t.Context())
 	if err != nil {

@@ -151,6 +151,7 @@ type kubectlUser struct {
 // Users with a client certificate get from a gateway without --impersonate only what it
 // answers itself.
 func TestSharedKubectl(t *testing.T) {
+	clustertest.SkipShort(t)
 	inStage(t, quiet)
 	home := namespace(t)
 	tokens := map[string]string{}

@@ -30,6 +30,7 @@ import (
 // a kubeconfig and, from the replicas, their CA. Their identity may do no more with Secrets
 // and ConfigMaps than the documentation says.
 func TestReplicasShareCertificate(t *testing.T) {
+	clustertest.SkipShort(t)
 	inStage(t, quiet)
 	const name, san, replicas = "watchkeeper", "watchkeeper.example.svc", 3
 	ctx := t.Context()

@@ -60,6 +60,7 @@ func (g *group) lost(user int) bool { return user < g.loses }
 //
 // No other test runs meanwhile: the reviews are counted.
 func TestSharedRevocation(t *testing.T) {
+	clustertest.SkipShort(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	began := time.Now()

@@ -20,6 +20,7 @@ import (
 	"github.com/xuri/excelize/v2"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/watchkeeper/watchkeeper/internal/clustertest"
 	"github.com/watchkeeper/watchkeeper/internal/sheet"
 )
 
@@ -91,6 +92,7 @@ func replicas(t *testing.T, ns, name string) int32 {
 // TestSheet: a workbook that was edited and saved by LibreOffice scales a Deployment. Texts of
 // the cluster are no formulas there, and are the same after LibreOffice has saved them.
 func TestSheet(t *testing.T) {
+	clustertest.SkipShort(t)
 	inStage(t, quiet)
 	ns := namespace(t)
 	apply(t, sheetManifest, ns)
@@ -216,6 +218,7 @@ func setCell(t *testing.T, file, cell string, value any) {
 // TestSheetRefusals: an object that was changed meanwhile is not changed again, nor one that
 // was made again, nor one that the user may not change; others are.
 func TestSheetRefusals(t *testing.T) {
+	clustertest.SkipShort(t)
 	inStage(t, quiet)
 	ns := namespace(t)
 	apply(t, sheetManifest, ns)

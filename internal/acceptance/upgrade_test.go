@@ -86,6 +86,7 @@ type pastMoment struct {
 // the past stay the same. The previous release refuses the directory that this version has
 // written, and damages nothing. Each opens the other's recordings.
 func TestUpgrade(t *testing.T) {
+	clustertest.SkipShort(t)
 	inStage(t, quiet)
 	old := previous(t)
 	u := &upgradeRun{ns: namespace(t), dir: filepath.Join(t.TempDir(), "history")}

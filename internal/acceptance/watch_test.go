@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/watchkeeper/watchkeeper/internal/clustertest"
 	"github.com/watchkeeper/watchkeeper/internal/watchread"
 )
 
@@ -255,6 +256,7 @@ func untilEnd(t *testing.T, frames <-chan frame) (all, rv string) {
 // stream carries the API server's ERROR 410. The API server's watch cache begins
 // at its start, so RV 1 has expired after a restart.
 func TestB10TooOld(t *testing.T) {
+	clustertest.SkipShort(t)
 	inStage(t, quietOutage)
 	outages[quietOutage].Ready()
 	outage(t, quietOutage, nil)

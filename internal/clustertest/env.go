@@ -22,3 +22,11 @@ func FromEnv(t testing.TB, name string, otherwise uint64) uint64 {
 	}
 	return n
 }
+
+// SkipShort skips a test in make test, which runs "go test -short": make test-all runs it.
+func SkipShort(t testing.TB) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("make test-all runs it")
+	}
+}

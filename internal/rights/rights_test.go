@@ -23,12 +23,20 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/clustertest"
 )
 
-// casesPerRound is how many requests are about the same world.
-const casesPerRound = 2000
+const (
+	// casesPerRound is how many requests are about the same world.
+	casesPerRound = 2000
+	// shortCases is how many requests make test sends.
+	shortCases = 300
+)
 
 // TestRights: the gateway in shared mode allows what the API server allows.
 func TestRights(t *testing.T) {
-	cases := int(clustertest.FromEnv(t, "WATCHKEEPER_RIGHTS_CASES", casesPerRound))
+	otherwise := uint64(casesPerRound)
+	if testing.Short() {
+		otherwise = shortCases
+	}
+	cases := int(clustertest.FromEnv(t, "WATCHKEEPER_RIGHTS_CASES", otherwise))
 	gw, gateway := shared(t)
 	began := time.Now()
 	done, seed := 0, seedOf(t)
@@ -51,6 +59,7 @@ func TestRights(t *testing.T) {
 // TestImpersonated: with --impersonate, callers with certificates have all their rights
 // through the gateway.
 func TestImpersonated(t *testing.T) {
+	clustertest.SkipShort(t)
 	const account = "impersonator"
 	ctx := t.Context()
 	if _, err := api.CoreV1().ServiceAccounts("default").Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: account}}, metav1.CreateOptions{}); err != nil {

@@ -151,6 +151,7 @@ func rotation(apiServers int) []profile {
 // WATCHKEEPER_FAULTS_ROUND seconds. Consecutive seeds have different profiles, unless
 // WATCHKEEPER_FAULTS_PROFILE is the name of one.
 func TestFaults(t *testing.T) {
+	clustertest.SkipShort(t)
 	seconds := clustertest.FromEnv(t, "WATCHKEEPER_FAULTS_SECONDS", 36)
 	length := clustertest.FromEnv(t, "WATCHKEEPER_FAULTS_ROUND", 12)
 	seed := clustertest.FromEnv(t, "WATCHKEEPER_FAULTS_SEED", rand.Uint64N(1<<32))

@@ -70,6 +70,7 @@ type directTable struct {
 // WATCHKEEPER_PAST_SECONDS is the time of churn in each phase (4),
 // WATCHKEEPER_PAST_SEED the seed of all random choices (random).
 func TestPast(t *testing.T) {
+	clustertest.SkipShort(t)
 	seconds := clustertest.FromEnv(t, "WATCHKEEPER_PAST_SECONDS", 4)
 	seed := clustertest.FromEnv(t, "WATCHKEEPER_PAST_SEED", rand.Uint64N(1<<32))
 	t.Logf("WATCHKEEPER_PAST_SEED=%d WATCHKEEPER_PAST_SECONDS=%d", seed, seconds)

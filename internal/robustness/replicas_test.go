@@ -20,6 +20,7 @@ import (
 // Consistent reads have the newest objects while one of them lags, and the gateway follows
 // when etcd is restored from a snapshot.
 func TestReplicas(t *testing.T) {
+	clustertest.SkipShort(t)
 	c, err := clustertest.Start(0, "--apiservers", "2", "--balance", "request")
 	if err != nil {
 		t.Fatal(err)
