@@ -140,6 +140,9 @@ func TestCorpus(t *testing.T) {
 
 // TestCorpusLibreOffice: LibreOffice computes the same values.
 func TestCorpusLibreOffice(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs it")
+	}
 	groups := corpus(t)
 	f, refs := corpusFile(t, groups)
 	defer f.Close()
