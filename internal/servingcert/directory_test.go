@@ -256,6 +256,7 @@ func TestFilesOfOthersAreNotReplaced(t *testing.T) {
 }
 
 func TestDamagedPairIsReplaced(t *testing.T) {
+	t.Parallel()
 	a, b := newPair(t, 0), newPair(t, 0)
 	cases := map[string]map[string][]byte{
 		"all empty":           {caFile: {}, certFile: {}, keyFile: {}},
@@ -275,12 +276,15 @@ func TestDamagedPairIsReplaced(t *testing.T) {
 		}
 	}
 	for name, files := range cases {
-		dir := t.TempDir()
-		writeFiles(t, dir, files)
-		if log := ensure(t, dir, testNames); !strings.Contains(log, "made a self-signed") {
-			t.Errorf("%s: log %q", name, log)
-		}
-		checkPair(t, dir, testNames)
+		t.Run(name, func(t *testing.T) {
+			t.Parallel() // it waits for the disk
+			dir := t.TempDir()
+			writeFiles(t, dir, files)
+			if log := ensure(t, dir, testNames); !strings.Contains(log, "made a self-signed") {
+				t.Errorf("log %q", log)
+			}
+			checkPair(t, dir, testNames)
+		})
 	}
 
 	// Certificates that an operator added for clients do not matter.

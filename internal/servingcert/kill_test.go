@@ -115,6 +115,9 @@ func TestChild(t *testing.T) {
 }
 
 func TestKilledWhileReplacing(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs it")
+	}
 	dir, sources := t.TempDir(), []string{t.TempDir(), t.TempDir()}
 	for _, source := range sources {
 		writeFiles(t, source, newPair(t, 0))
@@ -171,6 +174,7 @@ func TestKilledWhileReplacing(t *testing.T) {
 }
 
 func TestConcurrentStarts(t *testing.T) {
+	t.Parallel()
 	for name, namesOf := range map[string]func(i int) []string{
 		"same names":      func(int) []string { return testNames },
 		"different names": func(i int) []string { return append(slices.Clone(testNames), fmt.Sprintf("process%d.test", i)) },
@@ -211,6 +215,7 @@ func TestConcurrentStarts(t *testing.T) {
 
 // A server that runs replaces the pair and uses the new one.
 func TestSelfSignedIsRenewedWhileServing(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	ensure(t, dir, testNames)
 	var out bytes.Buffer
