@@ -20,6 +20,7 @@ import (
 
 // TestKeys goes through the keys for the tables.
 func TestKeys(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, 40)
 	w.pod("db-0", "0/1", "Pending")
 	w.api.Control(serveLogs)
@@ -88,6 +89,7 @@ func serveLogs(rw http.ResponseWriter, r *fakeapi.Request, next func(http.Respon
 
 // TestOutage: the status line says since when the tables are stale, and when they are live.
 func TestOutage(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, 3)
 	term := newTerminal(t, 120, 20)
 	term.run(w.command())
@@ -107,6 +109,7 @@ func TestOutage(t *testing.T) {
 
 // TestNoColor: without colours, characters are the marks.
 func TestNoColor(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, 3)
 	term := newTerminal(t, 80, 20, "NO_COLOR=1")
 	term.run(w.command())
@@ -126,6 +129,7 @@ func TestNoColor(t *testing.T) {
 
 // TestRefusedTerminal: what may not be read is an error in the shell.
 func TestRefusedTerminal(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, 0)
 	w.api.Control(func(rw http.ResponseWriter, _ *fakeapi.Request, _ func(http.ResponseWriter)) {
 		fakeapi.WriteStatus(rw, 403, "Forbidden", "not for you")

@@ -63,6 +63,10 @@ func demoCommand(server string) command {
 // TestPast goes through a recording: it plays to its end, steps back to a change and on, and
 // shows an object as it was.
 func TestPast(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs it")
+	}
+	t.Parallel()
 	server := openDemo(t)
 	term := newTerminal(t, 110, 24)
 	c := demoCommand(server)
@@ -113,6 +117,7 @@ func TestPast(t *testing.T) {
 
 // TestStep: steps visit each change of a recording once, forwards and backwards alike.
 func TestStep(t *testing.T) {
+	t.Parallel()
 	base, err := url.Parse(openDemo(t))
 	if err != nil {
 		t.Fatal(err)

@@ -21,6 +21,9 @@ import (
 // TestRandomTerminal: after random changes, filters, orders, moves and faults, what remains on
 // the terminal is what a new list prints.
 func TestRandomTerminal(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs it")
+	}
 	w := newWorld(t, 10)
 	term := newTerminal(t, 80, 50)
 	c := w.command()

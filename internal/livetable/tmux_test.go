@@ -145,7 +145,10 @@ func (w *world) script() {
 func sizes(t *testing.T, f func(t *testing.T, name string, width, height int)) {
 	for _, size := range [][2]int{{80, 24}, {200, 60}} {
 		name := fmt.Sprintf("%dx%d", size[0], size[1])
-		t.Run(name, func(t *testing.T) { f(t, name, size[0], size[1]) })
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f(t, name, size[0], size[1])
+		})
 	}
 }
 
