@@ -47,6 +47,9 @@ func TestCompletionInShells(t *testing.T) {
 	url := serveDemo(t)
 	for shell, with := range completingShells {
 		t.Run(shell, func(t *testing.T) {
+			if testing.Short() && shell != "bash" {
+				t.Skip("make test-all runs it")
+			}
 			t.Parallel()
 			home := t.TempDir()
 			bin := filepath.Join(home, "bin")

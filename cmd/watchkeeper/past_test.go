@@ -9,4 +9,9 @@ import "testing"
 
 // TestPast runs the scripts whose commands read a recording again and again. One process
 // serves it; with the race detector, decompressing it takes most of the time.
-func TestPast(t *testing.T) { runScripts(t, "past") }
+func TestPast(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs it")
+	}
+	runScripts(t, "past")
+}
