@@ -377,7 +377,11 @@ func TestFaults(t *testing.T) {
 			seed := newSeed(t)
 			rnd := rand.New(rand.NewPCG(seed, 2))
 			total, _ := testFault(t, seed, math.MaxInt64, lasting)
-			faults, recoveries := int64(rounds(t, 6)), 0
+			usual := 6
+			if testing.Short() {
+				usual = 2
+			}
+			faults, recoveries := int64(rounds(t, usual)), 0
 			for i := int64(0); i < faults || recoveries < int(faults/4); i++ {
 				if i == 10*faults {
 					t.Fatalf("%d recoveries from %d faults", recoveries, i)

@@ -96,6 +96,9 @@ func du(t *testing.T, dir string) (sum int64) {
 // TestUsage: the size of a store is what the disk has, with what Pebble reserves for its
 // write-ahead logs, and stays within a small limit.
 func TestUsage(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs it")
+	}
 	const most = 64 << 20
 	dir := t.TempDir()
 	clock := ms(0)
