@@ -8,4 +8,10 @@ package h2_test
 import "testing"
 
 // TestManyFrames is TestFrames with more programs.
-func TestManyFrames(t *testing.T) { runPrograms(t, 30, 600) }
+func TestManyFrames(t *testing.T) {
+	to := uint64(600)
+	if testing.Short() {
+		to = 150
+	}
+	runPrograms(t, 30, to)
+}
