@@ -239,7 +239,7 @@ func (f *follower) fold(t *testing.T, e *Event) {
 }
 
 // TestModel drives a timeline with random operations and compares every state
-// it serves with the model's (T1–T5). It runs WATCHKEEPER_MODEL_SEEDS seeds (16),
+// it serves with the model's (T1–T5). It runs WATCHKEEPER_MODEL_SEEDS seeds (16; 4 in make test),
 // from WATCHKEEPER_MODEL_SEED (random) on.
 func TestModel(t *testing.T) {
 	fromEnv := func(name string, otherwise uint64) uint64 {
@@ -252,7 +252,11 @@ func TestModel(t *testing.T) {
 		}
 		return otherwise
 	}
-	seeds, first := fromEnv("WATCHKEEPER_MODEL_SEEDS", 16), fromEnv("WATCHKEEPER_MODEL_SEED", rand.Uint64N(1<<32))
+	defaultSeeds := uint64(16)
+	if testing.Short() {
+		defaultSeeds = 4
+	}
+	seeds, first := fromEnv("WATCHKEEPER_MODEL_SEEDS", defaultSeeds), fromEnv("WATCHKEEPER_MODEL_SEED", rand.Uint64N(1<<32))
 	t.Logf("WATCHKEEPER_MODEL_SEED=%d, %d seeds", first, seeds)
 	for seed := first; seed < first+seeds; seed++ {
 		t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) { runModel(t, seed, 400) })
@@ -461,8 +465,11 @@ func TestConcurrentReaders(t *testing.T) {
 		})
 	}
 	started.Wait()
-	sent := 0
-	for range 8000 {
+	sent, steps := 0, 8000
+	if testing.Short() {
+		steps = 2000
+	}
+	for range steps {
 		c.step()
 		if c.rnd.IntN(3) == 0 {
 			for ; sent < len(c.frames); sent++ {

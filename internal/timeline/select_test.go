@@ -67,7 +67,11 @@ func checkSelect(t *testing.T, s *Snapshot, choice uint64) {
 // TestSelect selects at each step of a random history with relists and resets,
 // and at past RVs.
 func TestSelect(t *testing.T) {
-	for seed := range uint64(20) {
+	seeds := uint64(20)
+	if testing.Short() {
+		seeds = 5
+	}
+	for seed := range seeds {
 		c := newCluster(seed)
 		tl := New(Options{WindowBytes: 200 << 10})
 		tl.indexes.minObjects = 5
