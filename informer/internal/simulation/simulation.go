@@ -14,10 +14,13 @@ import (
 )
 
 // Seeds returns the first of the seeds to run, and how many they are:
-// WATCHKEEPER_SIMULATIONS of them, usual otherwise, from WATCHKEEPER_SIMULATION_SEED,
-// random otherwise.
+// WATCHKEEPER_SIMULATIONS of them, usual otherwise, a fourth of them in short mode, from
+// WATCHKEEPER_SIMULATION_SEED, random otherwise.
 func Seeds(t testing.TB, usual uint64) (first, seeds uint64) {
 	t.Helper()
+	if testing.Short() {
+		usual = (usual + 3) / 4
+	}
 	seeds, first = usual, rand.Uint64N(1<<32)
 	if n, err := strconv.ParseUint(os.Getenv("WATCHKEEPER_SIMULATIONS"), 10, 64); err == nil {
 		seeds = n
