@@ -312,7 +312,7 @@ test('a deleted object is created again', long, async () => {
   await button(dialog(page), 'Cancel').click();
 });
 
-describe('a Node', () => {
+describe('a Node', long, () => {
   const node = `drained-${process.pid}`;
   const path = `/api/v1/nodes/${node}`;
   const cordoned = async () => (await api(path)).spec.unschedulable === true;
@@ -344,7 +344,7 @@ describe('a Node', () => {
     await kubectl('delete', 'node', node);
   });
 
-  test('is cordoned, and uncordoned', long, async () => {
+  test('is cordoned, and uncordoned', async () => {
     await show(page, path);
     await ask(page, 'Cordon…');
     await shows(page, 'Cordon', 'spec.unschedulable', '+true');
@@ -356,7 +356,7 @@ describe('a Node', () => {
     assert.ok(!(await cordoned()));
   });
 
-  test('is drained as its budgets allow, and can be left half drained', long, async () => {
+  test('is drained as its budgets allow, and can be left half drained', async () => {
     await show(page, path);
     await ask(page, 'Drain…');
     await until('the plan', async () => /3 Pods are evicted.*1 Pod of DaemonSets remains\./s.test(await dialog(page).innerText()));
@@ -391,7 +391,7 @@ describe('a Node', () => {
   });
 });
 
-describe('no actions', () => {
+describe('no actions', long, () => {
   const path = () => `/api/v1/namespaces/${ns}/configmaps/read`;
   before(() => kubectl('-n', ns, 'create', 'configmap', 'read', '--from-literal=a=b'));
 
@@ -403,7 +403,7 @@ describe('no actions', () => {
     await until('no actions', async () => (await button(page, 'Actions').count()) === 0);
   };
 
-  test('for a user who may only read, nor those that a user may not take', long, async (t) => {
+  test('for a user who may only read, nor those that a user may not take', async (t) => {
     const user = await account(ns, 'reader');
     await grant(user, 'view', ns);
     const url = await signingIn(t, user);
@@ -417,7 +417,7 @@ describe('no actions', () => {
     clean(restricted);
   });
 
-  test('in the past', long, async () => {
+  test('in the past', async () => {
     await show(page, path());
     const service = `/api/v1/namespaces/${ns}/services/front`;
     const { metadata: { resourceVersion } } = await api(service);
@@ -429,7 +429,7 @@ describe('no actions', () => {
     await button(page, 'Actions').waitFor();
   });
 
-  test('with --read-only', long, async () => {
+  test('with --read-only', async () => {
     const { url, stop } = await startGateway(['--read-only']);
     const second = await openBoard(browser, url, { sel: path() }, provoked);
     await none(second);

@@ -53,7 +53,9 @@ test('scaling a Deployment changes the blocks, the table and the announced count
   }
   await until('the count for screen readers', async () => {
     const total = await page.evaluate(() => window.watchkeeper.cluster.pods);
-    return (await page.locator('[aria-live=polite]').innerText()).includes(`3 nodes, ${total} pods`);
+    const said = await page.locator('[aria-live=polite]').innerText();
+    assert.ok(said.includes(`3 nodes, ${total} pods`), `“${said}” has not ${total} pods`);
+    return true;
   });
   await until('the counts in the top bar', async () => {
     const counts = await page.evaluate(() => [...window.watchkeeper.cluster.shownCounts()]);

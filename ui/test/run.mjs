@@ -44,7 +44,7 @@ const short = args.includes('--short');
 const patterns = args.filter((arg) => !arg.startsWith('--'));
 const here = fileURLToPath(new URL('.', import.meta.url));
 const all = readdirSync(here).filter((name) => name.endsWith('.test.mjs')).map((name) => name.replace('.test.mjs', ''));
-const names = all.filter((name) => (!short || SHORT.includes(name)) && (patterns.length === 0 || patterns.some((pattern) => name.includes(pattern))));
+const names = all.filter((name) => (!short || SHORT.includes(name)) && (patterns.length === 0 || patterns.some((pattern) => `${name}.test.mjs`.includes(pattern))));
 if (names.length === 0) throw new Error(`no test file has a name like ${patterns}`);
 
 if (patterns.length === 0 && !short) rmSync(shots, { recursive: true, force: true });
