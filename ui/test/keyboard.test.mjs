@@ -8,7 +8,7 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { clean, launch } from './browser.mjs';
 import { gateway, kubectl, namespace, until } from './cluster.mjs';
-import { connection, openBoard, settled, stepBack } from './page.mjs';
+import { connection, goTo, openBoard, settled, stepBack } from './page.mjs';
 
 let browser;
 let ns;
@@ -331,10 +331,11 @@ test('the focused element is visibly focused', async () => {
   for (const [view, query] of Object.entries({ board: {}, table: { view: 'table' } })) {
     const page = await openBoard(browser, gateway, query);
     const [pod] = Object.keys(await settled(page, ns, 4));
-    await page.goto(`${gateway}/ui/?${new URLSearchParams({ ...query, sel: `pod/${ns}/${pod}`, q: `ns:${ns}` })}`);
+    await goTo(page, gateway, { ...query, sel: `pod/${ns}/${pod}`, q: `ns:${ns}` });
     await until('the panel', async () => (await page.locator('.panel .containers').count()) === 1);
     // The strip appears after the gateway's answer about its history. Without it the last Tab comes earlier.
     await page.getByRole('slider', { name: 'Moment' }).waitFor();
+    assert.equal(await focused(page), '', 'nothing has the focus before the first Tab');
     const names = [];
     for (let i = 0; i < 80; i++) {
       await page.keyboard.press('Tab');
