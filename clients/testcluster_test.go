@@ -12,13 +12,11 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/watchkeeper/watchkeeper/internal/clustertest"
 	"github.com/watchkeeper/watchkeeper/localcluster/testcluster"
 )
 
 // TestNodes is the example of README.md: see TestReadme.
 func TestNodes(t *testing.T) {
-	clustertest.SkipShort(t)
 	cluster := testcluster.Start(t, testcluster.Options{Nodes: 3})
 	config, err := clientcmd.RESTConfigFromKubeConfig(cluster.Kubeconfig())
 	if err != nil {

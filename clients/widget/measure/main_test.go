@@ -12,6 +12,9 @@ import (
 // TestRun: the three programs start, one goes through an outage, and the table has every
 // figure. A restart of the API server takes seconds.
 func TestRun(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs it")
+	}
 	t.Chdir("../..")
 	var out, progress bytes.Buffer
 	if err := (options{objects: 20, rounds: 1, calm: []string{"stock", "formanager"}}).run(t.Context(), &out, &progress); err != nil {
