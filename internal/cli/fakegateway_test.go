@@ -8,7 +8,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -16,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/watchkeeper/watchkeeper/informer/informertest"
 	"github.com/watchkeeper/watchkeeper/internal/cli"
 )
 
@@ -99,59 +99,18 @@ func (f *fakeGateway) questions() []string {
 // for the rest of the test, and returns its URL. The time is after recordedIndex.
 func serveInMemory(t *testing.T, h http.Handler) string {
 	t.Helper()
-	l := &pipeListener{conns: make(chan net.Conn), closed: make(chan struct{})}
-	server := &http.Server{Handler: h}
-	ended := make(chan error, 1)
-	go func() { ended <- server.Serve(l) }()
+	network := informertest.NewNetwork(h)
 	transport := http.DefaultTransport.(*http.Transport)
 	dial := transport.DialContext
-	transport.DialContext = l.dial
+	transport.DialContext = network.Dial
 	t.Cleanup(func() {
 		transport.CloseIdleConnections()
 		transport.DialContext = dial
-		if err := server.Close(); err != nil {
-			t.Error(err)
-		}
-		<-ended
+		network.Close()
 	})
 	time.Sleep(time.Until(time.Date(2026, 1, 3, 0, 0, 0, 0, time.UTC)))
-	return "http://localhost"
+	return network.URL().String()
 }
-
-// A pipeListener accepts connections in memory, since synctest's time stops for sockets.
-type pipeListener struct {
-	conns  chan net.Conn
-	closed chan struct{}
-	once   sync.Once
-}
-
-func (l *pipeListener) dial(ctx context.Context, _, _ string) (net.Conn, error) {
-	client, server := net.Pipe()
-	select {
-	case l.conns <- server:
-		return client, nil
-	case <-l.closed:
-		return nil, net.ErrClosed
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-}
-
-func (l *pipeListener) Accept() (net.Conn, error) {
-	select {
-	case conn := <-l.conns:
-		return conn, nil
-	case <-l.closed:
-		return nil, net.ErrClosed
-	}
-}
-
-func (l *pipeListener) Close() error {
-	l.once.Do(func() { close(l.closed) })
-	return nil
-}
-
-func (l *pipeListener) Addr() net.Addr { return &net.UnixAddr{Name: "pipe", Net: "unix"} }
 
 // run runs a command line.
 func run(args ...string) (stdout, stderr string, code int) {

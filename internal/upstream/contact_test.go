@@ -18,6 +18,7 @@ import (
 
 	"k8s.io/client-go/rest"
 
+	"github.com/watchkeeper/watchkeeper/informer/informertest"
 	"github.com/watchkeeper/watchkeeper/internal/logtest"
 )
 
@@ -36,7 +37,7 @@ type outage struct {
 func newOutage(t *testing.T) *outage {
 	t.Helper()
 	o := &outage{log: &logtest.Log{}, asked: map[string]int{}}
-	api := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	api := informertest.NewNetwork(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		o.mu.Lock()
 		hangs, ready, code := o.hangs, o.ready, o.code
 		o.asked[r.URL.Path]++
@@ -64,12 +65,15 @@ func newOutage(t *testing.T) *outage {
 				time.Sleep(20 * time.Millisecond)
 			}
 		}
-	})}
-	l := &pipeListener{conns: make(chan net.Conn), closed: make(chan struct{})}
-	ended := make(chan error, 1)
-	go func() { ended <- api.Serve(l) }()
-	t.Cleanup(func() { _ = api.Close(); <-ended })
-	up, err := New(&rest.Config{Host: "http://localhost", Dial: l.dial}, Options{Logger: slog.New(slog.NewTextHandler(o.log, nil))})
+	}))
+	t.Cleanup(api.Close)
+	dial := func(ctx context.Context, network, address string) (net.Conn, error) {
+		if address != api.URL().Host+":80" { // TestRefusedConnection's
+			return new(net.Dialer).DialContext(ctx, network, address)
+		}
+		return api.Dial(ctx, network, address)
+	}
+	up, err := New(&rest.Config{Host: api.URL().String(), Dial: dial}, Options{Logger: slog.New(slog.NewTextHandler(o.log, nil))})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,44 +81,6 @@ func newOutage(t *testing.T) *outage {
 	o.up = up
 	return o
 }
-
-// A pipeListener accepts connections in memory, since synctest's time stops for sockets.
-type pipeListener struct {
-	conns  chan net.Conn
-	closed chan struct{}
-	once   sync.Once
-}
-
-func (l *pipeListener) dial(ctx context.Context, network, address string) (net.Conn, error) {
-	if address != "localhost:80" {
-		return new(net.Dialer).DialContext(ctx, network, address)
-	}
-	client, server := net.Pipe()
-	select {
-	case l.conns <- server:
-		return client, nil
-	case <-l.closed:
-		return nil, net.ErrClosed
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-}
-
-func (l *pipeListener) Accept() (net.Conn, error) {
-	select {
-	case conn := <-l.conns:
-		return conn, nil
-	case <-l.closed:
-		return nil, net.ErrClosed
-	}
-}
-
-func (l *pipeListener) Close() error {
-	l.once.Do(func() { close(l.closed) })
-	return nil
-}
-
-func (l *pipeListener) Addr() net.Addr { return &net.UnixAddr{Name: "pipe", Net: "unix"} }
 
 func (o *outage) set(change func()) {
 	o.mu.Lock()
