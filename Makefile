@@ -73,7 +73,7 @@ test: build ## Runs the tests that protect a change (8 minutes). It prints what 
 	@scripts/test -short
 
 .PHONY: test-all
-test-all: build ## Runs all tests except the soak tests (20 minutes). One part: scripts/test PART.
+test-all: build ## Runs all tests except the soak tests (about half an hour). One part: scripts/test PART.
 	@scripts/deps test-all
 	@scripts/gofmt
 	@scripts/test
@@ -100,7 +100,7 @@ test-ha: build ## Runs the tests with a control plane in front of three API serv
 
 .PHONY: test-shared
 test-shared: build ## Runs the conformance and robustness tests with gateways in shared mode and a ServiceAccount's token (about 3 minutes).
-	@scripts/deps test-all
+	@scripts/deps test
 	@WATCHKEEPER_SHARED=1 scripts/test conformance robustness
 
 .PHONY: picture
