@@ -5,31 +5,20 @@ package widget
 
 import (
 	"context"
-	"encoding/json"
-	"maps"
-	"net/http"
-	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/go-logr/logr"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 
+	"github.com/watchkeeper/watchkeeper/examples/widget/scenarios"
 	"github.com/watchkeeper/watchkeeper/informer"
 	"github.com/watchkeeper/watchkeeper/informer/clientgo"
-	"github.com/watchkeeper/watchkeeper/informer/informertest"
 )
-
-var widgets = informertest.Resource{Group: "example.com", Version: "v1", Name: "widgets", Kind: "Widget", Namespaced: true, Status: true}
-
-const path = "/apis/example.com/v1/namespaces/ns/widgets"
 
 // setups are the configurations of the programs stock and formanager.
 var setups = map[string]func(*rest.Config) (*rest.Config, cache.Options, error){
@@ -46,186 +35,20 @@ func init() {
 	utilruntime.ErrorHandlers = nil // one sleeps until a time that it keeps for all bubbles
 }
 
-// A cluster is an API server without controllers but ours.
-type cluster struct {
-	*informertest.Server
-	t      *testing.T
-	client *http.Client
-}
-
-// simulate calls a test for each setup, in a bubble, whose clock jumps when nothing is
-// left to do.
-func simulate(t *testing.T, test func(*testing.T, *cluster)) {
+// TestController runs the scenarios of examples/widget with each setup.
+func TestController(t *testing.T) {
 	for name, setup := range setups {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				api := informertest.New(informertest.Options{Resources: []informertest.Resource{widgets, informertest.ConfigMaps}})
-				network := informertest.NewNetwork(api)
-				defer network.Close()
-				config := &rest.Config{Host: network.URL().String(), Transport: network}
-				config.ContentType = "application/json" // the API server of the test has no protobuf
+			// controller-runtime's pauses grow up to a quarter of an hour.
+			scenarios.Test(t, time.Hour, func(ctx context.Context, config *rest.Config) error {
 				config, caches, err := setup(config)
 				if err != nil {
-					t.Fatal(err)
+					return err
 				}
-				ctx, stop := context.WithCancel(t.Context())
-				ended := make(chan error, 1)
 				opts := ctrl.Options{Cache: caches}
 				opts.Controller.SkipNameValidation = new(true)
-				go func() { ended <- Run(ctx, config, opts) }()
-				test(t, &cluster{api, t, network.Client()})
-				stop()
-				if err := <-ended; err != nil {
-					t.Error(err)
-				}
+				return Run(ctx, config, opts)
 			})
 		})
 	}
-}
-
-// settle waits until the controller has done what it can do now.
-func settle() { time.Sleep(time.Minute) }
-
-// do sends a request for a Widget.
-func (c *cluster) do(method, path, body string) {
-	c.t.Helper()
-	r, err := http.NewRequestWithContext(c.t.Context(), method, "http://api.test"+path, strings.NewReader(body))
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	if method == http.MethodPatch {
-		r.Header.Set("Content-Type", "application/merge-patch+json")
-	}
-	resp, err := c.client.Do(r)
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	if resp.StatusCode >= 300 {
-		c.t.Fatalf("%s %s: %s", method, path, resp.Status)
-	}
-	settle()
-}
-
-// get returns an object; its name is "" if there is none.
-func get[T any](c *cluster, resource, key string) (o T) {
-	c.t.Helper()
-	if text := c.Get(resource, key); text != "" {
-		if err := json.Unmarshal([]byte(text), &o); err != nil {
-			c.t.Fatal(err)
-		}
-	}
-	return o
-}
-
-func (c *cluster) widget(name string) *Widget {
-	w := get[Widget](c, widgets.FullName(), "ns/"+name)
-	return &w
-}
-
-func (c *cluster) configMap(name string) *corev1.ConfigMap {
-	m := get[corev1.ConfigMap](c, "configmaps", "ns/"+name)
-	return &m
-}
-
-// check compares the ConfigMap and the status of a Widget with what it asks for.
-func (c *cluster) check(name string, generation int64, data map[string]string) {
-	c.t.Helper()
-	w, m := c.widget(name), c.configMap(name)
-	if !maps.Equal(m.Data, data) || !metav1.IsControlledBy(m, w) {
-		c.t.Errorf("the ConfigMap has %v, of %v; want %v", m.Data, m.OwnerReferences, data)
-	}
-	if w.Generation != generation || w.Status.ObservedGeneration != generation || !w.Status.Ready || len(w.Finalizers) != 1 {
-		c.t.Errorf("generation %d, finalizers %v, status %+v; want generation %d", w.Generation, w.Finalizers, w.Status, generation)
-	}
-}
-
-// TestLifecycle creates, changes and deletes a Widget and its ConfigMap. It and the other
-// tests are those of examples/widget, without an outage in which there are no Widgets.
-func TestLifecycle(t *testing.T) {
-	simulate(t, func(t *testing.T, c *cluster) {
-		c.do("POST", path, `{"metadata":{"name":"a"},"spec":{"data":{"x":"1"}}}`)
-		c.check("a", 1, map[string]string{"x": "1"})
-
-		c.do("PATCH", path+"/a", `{"spec":{"data":{"x":"2"}}}`)
-		c.check("a", 2, map[string]string{"x": "2"})
-
-		c.do("PATCH", "/api/v1/namespaces/ns/configmaps/a", `{"data":{"x":"edited","y":"too"}}`)
-		c.check("a", 2, map[string]string{"x": "2"})
-
-		c.do("DELETE", "/api/v1/namespaces/ns/configmaps/a", "")
-		c.check("a", 2, map[string]string{"x": "2"})
-
-		c.do("PATCH", path+"/a/status", `{"status":{"ready":false}}`)
-		c.check("a", 2, map[string]string{"x": "2"})
-
-		c.do("DELETE", path+"/a", "")
-		if all := len(c.All(widgets.FullName())) + len(c.All("configmaps")); all > 0 {
-			t.Errorf("%d objects remain: %v, %v", all, c.All(widgets.FullName()), c.All("configmaps"))
-		}
-	})
-}
-
-// TestTTL: a Widget is deleted when its time has passed, which may be changed.
-func TestTTL(t *testing.T) {
-	simulate(t, func(t *testing.T, c *cluster) {
-		for name, ttl := range map[string]string{"short": "1h", "longer": "1h", "shorter": "9h"} {
-			c.do("POST", path, `{"metadata":{"name":"`+name+`"},"spec":{"ttl":"`+ttl+`"}}`)
-		}
-		c.do("PATCH", path+"/longer", `{"spec":{"ttl":"3h"}}`)
-		c.do("PATCH", path+"/shorter", `{"spec":{"ttl":"2h"}}`)
-		for hour, want := range []map[string]bool{
-			{"short": true, "longer": true, "shorter": true},
-			{"longer": true, "shorter": true},
-			{"longer": true},
-			{},
-		} {
-			for _, name := range []string{"short", "longer", "shorter"} {
-				w, m := c.widget(name), c.configMap(name)
-				if (w.Name != "") != want[name] || (m.Name != "") != want[name] {
-					t.Errorf("after %d hours, %s: Widget %q, ConfigMap %q", hour, name, w.Name, m.Name)
-				}
-			}
-			time.Sleep(time.Hour)
-		}
-	})
-}
-
-// TestForeign: a ConfigMap of somebody else is left as it is, until it is deleted.
-func TestForeign(t *testing.T) {
-	simulate(t, func(t *testing.T, c *cluster) {
-		c.Put("configmaps", `{"metadata":{"name":"a","namespace":"ns"},"data":{"x":"theirs"}}`)
-		c.do("POST", path, `{"metadata":{"name":"a"},"spec":{"data":{"x":"1"}}}`)
-		if w, m := c.widget("a"), c.configMap("a"); m.Data["x"] != "theirs" || w.Status.Ready || w.Status.ObservedGeneration != 1 {
-			t.Errorf("the ConfigMap has %v, status %+v", m.Data, w.Status)
-		}
-		c.do("POST", path, `{"metadata":{"name":"b"},"spec":{}}`)
-		c.do("PATCH", "/api/v1/namespaces/ns/configmaps/b", `{"metadata":{"ownerReferences":null}}`)
-		c.do("DELETE", path+"/b", "")
-		if w, m := c.widget("b"), c.configMap("b"); w.Name != "" || m.Name == "" {
-			t.Errorf("after its deletion: Widget %q, ConfigMap %q", w.Name, m.Name)
-		}
-		c.do("DELETE", "/api/v1/namespaces/ns/configmaps/a", "")
-		// controller-runtime grows the pause after a failure up to a quarter of an hour,
-		// but the deletion ends none: the ConfigMap was not the Widget's.
-		time.Sleep(time.Hour)
-		c.check("a", 1, map[string]string{"x": "1"})
-	})
-}
-
-// TestOutage: what has changed while the API server did not answer is reconciled
-// afterwards.
-func TestOutage(t *testing.T) {
-	simulate(t, func(t *testing.T, c *cluster) {
-		c.do("POST", path, `{"metadata":{"name":"a"},"spec":{"data":{"x":"1"}}}`)
-		end := c.Control(func(w http.ResponseWriter, r *informertest.Request, next func(http.ResponseWriter)) {
-			informertest.WriteStatus(w, 503, "No", "no")
-		})
-		c.CutWatches()
-		c.Delete("configmaps", "ns/a")
-		settle()
-		end()
-		settle()
-		c.check("a", 1, map[string]string{"x": "1"})
-	})
 }
