@@ -49,7 +49,9 @@ func TestMain(m *testing.M) {
 	}
 	text := os.Getenv("LIVETABLE")
 	if text == "" {
-		os.Exit(m.Run())
+		code := m.Run()
+		stopDemo()
+		os.Exit(code)
 	}
 	if err := show(text); err != nil {
 		fmt.Fprintln(os.Stderr, "error:", err)

@@ -6,6 +6,7 @@ package livetable_test
 import (
 	"bufio"
 	"context"
+	"fmt"
 	"io"
 	"net/http"
 	"net/url"
@@ -24,36 +25,44 @@ import (
 // The recording of make demo: a rollout, a crash loop and a lost Node.
 const demo = "../../demo/incident.wkr"
 
-// openDemo serves the recording, and returns its URL.
-func openDemo(t *testing.T) string {
-	t.Helper()
-	ctx, cancel := context.WithCancel(t.Context())
+// demoServer serves the recording for all tests, and returns its URL. (The command sets a logger
+// of the process: several could not run at a time.)
+var demoServer = sync.OnceValues(func() (string, error) {
 	out, in := io.Pipe()
-	var running sync.WaitGroup
-	running.Go(func() {
-		defer in.Close()
-		if code := cli.Main(ctx, []string{"watchkeeper", "open", demo, "--port", "0"}, strings.NewReader(""), in, os.Stderr); code != 0 {
-			t.Errorf("open ended with %d", code)
-		}
-	})
-	t.Cleanup(func() {
-		cancel()
-		go io.Copy(io.Discard, out)
-		running.Wait()
-	})
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	stopDemo = func() { cancel(); <-ended }
+	go func() {
+		defer close(ended)
+		code := cli.Main(ctx, []string{"watchkeeper", "open", demo, "--port", "0"}, strings.NewReader(""), in, os.Stderr)
+		in.CloseWithError(fmt.Errorf("open ended with %d", code))
+	}()
 	serving := regexp.MustCompile(`Starting to serve on (\S+)`)
-	for r := bufio.NewScanner(out); r.Scan(); {
+	r := bufio.NewScanner(out)
+	for r.Scan() {
 		if m := serving.FindStringSubmatch(r.Text()); m != nil {
 			go io.Copy(io.Discard, out)
 			base := m[1]
 			if !strings.HasPrefix(base, "http") {
 				base = "http://" + base
 			}
-			return base
+			return base, nil
 		}
 	}
-	t.Fatal("open does not serve")
-	return ""
+	return "", fmt.Errorf("open does not serve: %w", r.Err())
+})
+
+// stopDemo stops demoServer, which removes its files.
+var stopDemo = func() {}
+
+// openDemo returns the URL of demoServer.
+func openDemo(t *testing.T) string {
+	t.Helper()
+	base, err := demoServer()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return base
 }
 
 func demoCommand(server string) command {
