@@ -4,7 +4,7 @@
 // node test/run.mjs [--short] [PATTERN…]: runs the tests of the page (test/*.test.mjs
 // whose names contain a PATTERN) in Chromium, and one in Firefox: against real clusters
 // with a gateway and kubectl proxy, and those that only read on a recording. It needs
-// "make build", and Debian's chromium and firefox-esr. With --short ("make test") it runs
+// "make build", and Debian's chromium-headless-shell (or chromium) and firefox-esr. With --short ("make test") it runs
 // the files of SHORT, without the tests that are marked `long`. With --keep the cluster
 // runs until Ctrl-C, and the tests do not; with WATCHKEEPER_TEST set to what --keep
 // printed, the tests use that cluster.
