@@ -32,7 +32,11 @@ export async function serveBrowser() {
   return { address: server.wsEndpoint(), stop: () => server.close() };
 }
 
-/** Connects to the Chromium of the tests, if there is one, or starts one. close() closes the caller's pages, and what was started. */
+/**
+ * Connects to the Chromium of the tests, if there is one, or starts one. close() closes the
+ * caller's pages, and what was started. It comes first in after(): if something fails before
+ * it, the connection keeps the process of the tests, and the run, from ending.
+ */
 export const launch = () => (shared ? chromium.connect(shared) : chromium.launch(options));
 
 /**

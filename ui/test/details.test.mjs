@@ -102,8 +102,8 @@ before(async () => {
 });
 
 after(async () => {
-  if (page) clean(page);
   await browser?.close();
+  if (page) clean(page);
 });
 
 /** Shows an object in the panel. */

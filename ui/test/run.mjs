@@ -104,9 +104,10 @@ try {
     const own = given || short ? [] : OWN_CLUSTERS.map((group) => live.filter((name) => group.includes(name)));
     const groups = [live.filter((name) => !own.some((group) => group.includes(name))), ...own].filter((group) => group.length > 0);
     if (groups.length > 0) console.log(given ? 'using the given cluster' : 'starting clusters, gateways and kubectl proxies');
+    // The groups have a Chromium each: one for all composes their frames one after the other, and late.
     const chromium = given ?? (await startBrowser());
     const results = await Promise.all([
-      ...groups.map(async (group, i) => run(group, given ?? { ...chromium, ...(await startCluster()) }, 1, i === 0 ? 'inherit' : 'pipe')),
+      ...groups.map(async (group, i) => run(group, given ?? { ...(i === 0 ? chromium : await startBrowser()), ...(await startCluster()) }, 1, i === 0 ? 'inherit' : 'pipe')),
       ...(recorded.length > 0 ? [run(recorded, chromium, 2, groups.length > 0 ? 'pipe' : 'inherit')] : []),
     ]);
     for (const { output } of results) process.stdout.write(output);

@@ -38,8 +38,8 @@ before(async () => {
 });
 
 after(async () => {
-  if (page) clean(page);
   await browser?.close();
+  if (page) clean(page);
 });
 
 /** The text of a cell; null if it is not rendered. */
