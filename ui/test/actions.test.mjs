@@ -26,10 +26,10 @@ before(async () => {
 });
 
 after(async () => {
-  await browser?.close();
   // Without metrics it needs attention, which is not what other tests look for.
   await kubectl('-n', ns, 'delete', 'horizontalpodautoscaler', '--all');
   if (page) clean(page);
+  await browser?.close();
 });
 
 const deployments = () => `/apis/apps/v1/namespaces/${ns}/deployments`;

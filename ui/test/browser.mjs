@@ -32,11 +32,7 @@ export async function serveBrowser() {
   return { address: server.wsEndpoint(), stop: () => server.close() };
 }
 
-/**
- * Connects to the Chromium of the tests, if there is one, or starts one. close() closes the
- * caller's pages, and what was started. It comes first in after(): if something fails before
- * it, the connection keeps the process of the tests, and the run, from ending.
- */
+/** Connects to the Chromium of the tests, if there is one, or starts one. close() closes the caller's pages, and what was started. */
 export const launch = () => (shared ? chromium.connect(shared) : chromium.launch(options));
 
 /**

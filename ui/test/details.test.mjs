@@ -102,8 +102,8 @@ before(async () => {
 });
 
 after(async () => {
-  await browser?.close();
   if (page) clean(page);
+  await browser?.close();
 });
 
 /** Shows an object in the panel. */

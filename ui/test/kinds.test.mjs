@@ -37,8 +37,8 @@ before(async () => {
 });
 
 after(async () => {
-  await browser?.close();
   if (page) clean(page);
+  await browser?.close();
 });
 
 /** The rows of the table, as a screen reader sees them: the texts of their cells. */

@@ -4,10 +4,10 @@
 // node test/run.mjs [--short] [PATTERN…]: runs the tests of the page (test/*.test.mjs
 // whose names contain a PATTERN) in Chromium, and one in Firefox: against real clusters
 // with a gateway and kubectl proxy, and those that only read on a recording. It needs
-// "make build", and Debian's chromium-headless-shell (or chromium) and firefox-esr. With --short ("make test") it runs
-// the files of SHORT, without the tests that are marked `long`. With --keep the cluster
-// runs until Ctrl-C, and the tests do not; with WATCHKEEPER_TEST set to what --keep
-// printed, the tests use that cluster.
+// "make build", and Debian's chromium-headless-shell (or chromium) and firefox-esr. With
+// --short ("make test") it runs the files of SHORT, without the tests that are marked
+// `long`. With --keep the cluster runs until Ctrl-C, and the tests do not; with
+// WATCHKEEPER_TEST set to what --keep printed, the tests use that cluster.
 
 import { spawn } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
@@ -84,7 +84,8 @@ function run(group, environment, atOnce, stdio) {
   const files = group.map((name) => `${here}${name}.test.mjs`);
   const failures = join(work, group[0]);
   const reporters = ['--test-reporter=spec', '--test-reporter-destination=stdout', `--test-reporter=${here}failures.mjs`, `--test-reporter-destination=${failures}`];
-  const child = spawn(process.execPath, [...webSocket, '--test', `--test-concurrency=${atOnce}`, ...reporters, ...files], {
+  // What a failed test leaves open, a gateway or a connection, must not keep its file from ending.
+  const child = spawn(process.execPath, [...webSocket, '--test', '--test-force-exit', `--test-concurrency=${atOnce}`, ...reporters, ...files], {
     stdio: ['ignore', stdio, 'inherit'],
     env: { ...process.env, WATCHKEEPER_TEST: JSON.stringify({ ...environment, short }) },
   });

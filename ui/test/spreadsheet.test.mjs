@@ -38,8 +38,8 @@ before(async () => {
 });
 
 after(async () => {
-  await browser?.close();
   if (page) clean(page);
+  await browser?.close();
 });
 
 /** The text of a cell; null if it is not rendered. */
