@@ -18,6 +18,9 @@ const (
 	// maxReachPause.
 	reachPause    = 6 * time.Second
 	maxReachPause = time.Minute
+	// watchingPause is how soon is looked again whether the reflector watches, without
+	// which no proof can succeed: for a moment after a list it does not yet.
+	watchingPause = time.Second
 )
 
 // A reacher moves the head to where clients begin to watch. The head of a resource without
@@ -65,7 +68,7 @@ func (r *reacher) run(ctx context.Context) {
 	for rv := r.next(); rv > 0; rv = r.next() {
 		wait := time.Duration(0)
 		if r.status().Phase != reflector.Watching {
-			wait = reachPause // a proof cannot succeed
+			wait = watchingPause
 			r.again(rv)
 		} else if v, err := r.fresh(ctx); err != nil {
 			wait, pause = pause, min(2*pause, maxReachPause)

@@ -109,7 +109,7 @@ func TestReachFails(t *testing.T) {
 		r.ask(30)
 		r.settles(t, "the API server does not answer", time.Hour, 0, 20)
 		r.phase.Store(reflector.Watching)
-		r.settles(t, "it answers", 10*time.Second, 1, 30)
+		r.settles(t, "it answers", 3*time.Second, 1, 30)
 
 		r.rv.Store(40)
 		r.fails.Store(true)
