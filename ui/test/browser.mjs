@@ -56,7 +56,14 @@ export async function open(browser, url, { width = 1600, height = 1000, ignore =
     const text = `${message.text()} (${message.location().url})`;
     if (message.type() === 'error' && !ignore.test(text) && !gone.test(text)) wrong.push(text);
   });
-  page.wrong = wrong;
+  const refusals = [];
+  page.on('response', async (response) => {
+    if (response.status() < 400) return;
+    const request = response.request();
+    const answer = await response.text().catch(String);
+    refusals.push(`${response.status()} ${request.method()} ${response.url()} ${request.postData() ?? ''}: ${answer}`);
+  });
+  Object.assign(page, { wrong, refusals });
   await page.goto(url);
   return page;
 }
@@ -71,9 +78,9 @@ async function slowDown(page) {
   await session.send('Network.emulateNetworkConditions', { offline: false, latency: Number(LATENCY ?? 0), downloadThroughput: -1, uploadThroughput: -1 });
 }
 
-/** Fails if a page had an error. */
+/** Fails if a page had an error, with the last answers that were one. */
 export function clean(page) {
-  assert.deepEqual(page.wrong, []);
+  assert.deepEqual(page.wrong, [], page.wrong.concat(page.refusals.slice(-5)).join('\n'));
 }
 
 /** Saves a picture for people to look at, and returns its PNG. */
