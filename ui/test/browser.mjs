@@ -8,7 +8,6 @@ import assert from 'node:assert/strict';
 import { existsSync, mkdirSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { chromium } from 'playwright-core';
-import { browser as shared } from './cluster.mjs';
 
 /** The folder of pictures, which git ignores. */
 export const shots = fileURLToPath(new URL('../.test/shots/', import.meta.url));
@@ -26,14 +25,12 @@ const executablePath = process.env.CHROMIUM ?? ['/usr/bin/chromium-headless-shel
 /** root has no user namespaces for the sandbox, and the pages are our own. */
 const options = { executablePath, args: ['--no-sandbox', `--disable-features=${DISABLED}`] };
 
-/** Starts a Chromium for several test files. The result is its address, and stop(). */
-export async function serveBrowser() {
-  const server = await chromium.launchServer(options);
-  return { address: server.wsEndpoint(), stop: () => server.close() };
-}
-
-/** Connects to the Chromium of the tests, if there is one, or starts one. close() closes the caller's pages, and what was started. */
-export const launch = () => (shared ? chromium.connect(shared) : chromium.launch(options));
+/**
+ * Starts a Chromium for the tests of a file, which is the only one that can reach it: by
+ * pipes. One for all files takes more of the processors: what it says passes through one
+ * more process.
+ */
+export const launch = () => chromium.launch(options);
 
 /**
  * The page asks for each failing Pod of the cluster since when it fails. Any test may
@@ -79,8 +76,8 @@ async function slowDown(page) {
 }
 
 /** Fails if a page had an error, with the last answers that were one. */
-export function clean(page) {
-  assert.deepEqual(page.wrong, [], page.wrong.concat(page.refusals.slice(-5)).join('\n'));
+export function clean({ wrong, refusals = [] }) {
+  assert.deepEqual(wrong, [], [...wrong, ...refusals.slice(-5)].join('\n'));
 }
 
 /** Saves a picture for people to look at, and returns its PNG. */

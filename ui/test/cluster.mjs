@@ -16,14 +16,14 @@ const root = fileURLToPath(new URL('../..', import.meta.url));
 const localcluster = process.env.LOCALCLUSTER_BIN ?? join(root, 'bin/localcluster');
 export const watchkeeper = process.env.WATCHKEEPER_BIN ?? join(root, 'bin/watchkeeper');
 
-/** From run.mjs: {gateway, proxy, dir, www, browser, short}. A test on a recording has only the last two. */
+/** From run.mjs: {gateway, proxy, dir, www, short}. A test on a recording has only the last. */
 const given = process.env.WATCHKEEPER_TEST ? JSON.parse(process.env.WATCHKEEPER_TEST) : {};
 
 /**
- * The URLs of the gateway and of kubectl proxy, the folder of the cluster, that of the
- * files which both serve at /static/, and the address of a Chromium.
+ * The URLs of the gateway and of kubectl proxy, the folder of the cluster, and that of the
+ * files which both serve at /static/.
  */
-export const { gateway, proxy, dir, www, browser } = given;
+export const { gateway, proxy, dir, www } = given;
 
 /** Options of a test that takes long: "run.mjs --short" does not run it. */
 export const long = { skip: given.short && 'make test-all runs it' };

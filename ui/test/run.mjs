@@ -14,7 +14,7 @@ import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { serveBrowser, shots } from './browser.mjs';
+import { shots } from './browser.mjs';
 import { startAll } from './cluster.mjs';
 
 /** Files whose tests only read, and so run on a recording, two at a time and without a cluster. */
@@ -62,14 +62,7 @@ async function end(code) {
 }
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => end(130));
 
-/** Starts a Chromium. The result is the environment of tests that need no more. */
-async function startBrowser() {
-  const { address, stop } = await serveBrowser();
-  stops.push(stop);
-  return { browser: address };
-}
-
-/** Starts a cluster, a gateway and kubectl proxy. The result is the environment of the tests, without the Chromium. */
+/** Starts a cluster, a gateway and kubectl proxy. The result is the environment of the tests. */
 async function startCluster() {
   const { environment, stop } = await startAll();
   stops.push(stop);
@@ -97,7 +90,7 @@ function run(group, environment, atOnce, stdio) {
 try {
   if (keep) {
     console.log('starting a cluster, a gateway and kubectl proxy');
-    console.log(`WATCHKEEPER_TEST='${JSON.stringify({ ...(await startBrowser()), ...(await startCluster()) })}'`);
+    console.log(`WATCHKEEPER_TEST='${JSON.stringify(await startCluster())}'`);
   } else {
     const given = process.env.WATCHKEEPER_TEST && JSON.parse(process.env.WATCHKEEPER_TEST);
     const recorded = names.filter((name) => RECORDED.includes(name));
@@ -105,11 +98,9 @@ try {
     const own = given || short ? [] : OWN_CLUSTERS.map((group) => live.filter((name) => group.includes(name)));
     const groups = [live.filter((name) => !own.some((group) => group.includes(name))), ...own].filter((group) => group.length > 0);
     if (groups.length > 0) console.log(given ? 'using the given cluster' : 'starting clusters, gateways and kubectl proxies');
-    // The groups have a Chromium each: one for all composes their frames one after the other, and late.
-    const chromium = given ?? (await startBrowser());
     const results = await Promise.all([
-      ...groups.map(async (group, i) => run(group, given ?? { ...(i === 0 ? chromium : await startBrowser()), ...(await startCluster()) }, 1, i === 0 ? 'inherit' : 'pipe')),
-      ...(recorded.length > 0 ? [run(recorded, chromium, 2, groups.length > 0 ? 'pipe' : 'inherit')] : []),
+      ...groups.map(async (group, i) => run(group, given ?? (await startCluster()), 1, i === 0 ? 'inherit' : 'pipe')),
+      ...(recorded.length > 0 ? [run(recorded, {}, 2, groups.length > 0 ? 'pipe' : 'inherit')] : []),
     ]);
     for (const { output } of results) process.stdout.write(output);
     console.log(`pictures are in ${shots}`);
