@@ -8,11 +8,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -36,9 +37,8 @@ var pods = kube.Resource{Version: "v1", Name: "pods"}
 // A fakeAPI is an API server of Pods, and of gadgets, a custom resource with the same
 // objects. Another one can replace it at the same address.
 type fakeAPI struct {
-	server *httptest.Server
-
 	mu      sync.Mutex // guards what follows
+	network *fakeapi.Network
 	api     *fakeapi.Server
 	uid     string // of kube-system; "" answers 403
 	refuse  int    // the code of all responses for Pods; 0 serves them
@@ -55,12 +55,26 @@ type fakeAPI struct {
 func newFakeAPI(t testing.TB) *fakeAPI {
 	f := &fakeAPI{uid: "cluster-1"}
 	f.restore(100)
-	f.server = httptest.NewServer(f)
-	t.Cleanup(func() {
-		f.server.CloseClientConnections()
-		f.server.Close()
-	})
+	f.network = fakeapi.NewNetwork(f)
+	t.Cleanup(func() { f.network.Close() })
 	return f
+}
+
+// dial connects to the API server.
+func (f *fakeAPI) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	f.mu.Lock()
+	n := f.network
+	f.mu.Unlock()
+	return n.Dial(ctx, network, address)
+}
+
+// disconnect breaks all connections.
+func (f *fakeAPI) disconnect() {
+	f.mu.Lock()
+	before := f.network
+	f.network = fakeapi.NewNetwork(f)
+	f.mu.Unlock()
+	before.Close()
 }
 
 // restore replaces the state of the API server by an empty one at an RV.
@@ -100,7 +114,7 @@ func (f *fakeAPI) remove(names ...string) (rv uint64) {
 // outage lets the API server change while no client can reach it.
 func (f *fakeAPI) outage(during func()) {
 	f.change(func() { f.refuse = http.StatusServiceUnavailable })
-	f.server.CloseClientConnections()
+	f.disconnect()
 	during()
 	f.change(func() { f.refuse = 0 })
 }
@@ -196,7 +210,7 @@ func (f *fakeAPI) recorder(t testing.TB, fs vfs.FS, patterns ...string) *Recorde
 	if err != nil {
 		t.Fatal(err)
 	}
-	up, err := upstream.New(&rest.Config{Host: f.server.URL}, upstream.Options{})
+	up, err := upstream.New(&rest.Config{Host: "http://apiserver", Dial: f.dial}, upstream.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -342,4 +356,13 @@ func want(t *testing.T, what, got, want string) {
 	if got != want {
 		t.Errorf("%s: %s, want %s", what, got, want)
 	}
+}
+
+// modes are whether Pods are read from the cache while they are recorded.
+var modes = map[string]bool{"only recorded": false, "also read": true}
+
+// inBubble runs a test with a clock of its own (testing/synctest), which stands while a
+// goroutine runs: what comes within a time does so on a slow machine too.
+func inBubble(t *testing.T, name string, test func(t *testing.T)) {
+	t.Run(name, func(t *testing.T) { synctest.Test(t, test) })
 }

@@ -525,7 +525,7 @@ func TestRefused(t *testing.T) {
 	until(t, "a status without a refusal", func() bool { s, _ := g.r.Status(); return len(s.NotAllowed) == 0 })
 	api.counts()
 	api.change(func() { api.refuse = 404 })
-	api.server.CloseClientConnections()
+	api.disconnect()
 	until(t, "the refusal", func() bool {
 		return g.r.continuity(pods).is(mustList)
 	})

@@ -128,7 +128,8 @@ func (s silent) over(head uint64) bool {
 
 // split divides events into those observed before the silence and those of it.
 func (s silent) split(events []history.Event) (before, late []history.Event) {
-	n := slices.IndexFunc(events, func(e history.Event) bool { return e.At.After(s.found) })
+	// The writer that began in a silence observed nothing before.
+	n := slices.IndexFunc(events, func(e history.Event) bool { return s.start || e.At.After(s.found) })
 	if s.since.IsZero() || n < 0 {
 		return events, nil
 	}

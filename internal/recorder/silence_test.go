@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -53,6 +54,7 @@ func TestLateGap(t *testing.T) {
 	interruptions := map[string]func(t *testing.T, api *fakeAPI, g *rig, r *Recorder, change func()) *rig{
 		"restart": func(t *testing.T, api *fakeAPI, g *rig, r *Recorder, change func()) *rig {
 			g.stop()
+			time.Sleep(20 * time.Millisecond)
 			change()
 			return api.run(t, r)
 		},
@@ -65,8 +67,8 @@ func TestLateGap(t *testing.T) {
 		},
 	}
 	for name, interrupt := range interruptions {
-		for _, read := range []bool{false, true} {
-			t.Run(map[bool]string{false: name, true: name + " while it is read"}[read], func(t *testing.T) {
+		for mode, read := range modes {
+			inBubble(t, name+", "+mode, func(t *testing.T) {
 				api, fs := newFakeAPI(t), vfs.NewMem()
 				recorder := func() *Recorder {
 					r := api.recorder(t, fs)
@@ -101,39 +103,43 @@ func TestLateGap(t *testing.T) {
 // TestLateGapOfQuiet: a resource that has not changed while the recorder did not run has a
 // late gap once a watch is open. Until then, Heard says that nothing is known.
 func TestLateGapOfQuiet(t *testing.T) {
-	api, fs := newFakeAPI(t), vfs.NewMem()
-	rv := api.write("a", "1")
-	g := api.run(t, api.recorder(t, fs))
-	g.recorded(rv)
-	g.stop()
-	api.change(func() { api.refuse = 503 })
-	g = api.run(t, api.recorder(t, fs))
-	var st *history.Stream
-	until(t, "the writer", func() bool {
-		st = g.recorded(rv)
-		return st.Heard() != nil
+	synctest.Test(t, func(t *testing.T) {
+		api, fs := newFakeAPI(t), vfs.NewMem()
+		rv := api.write("a", "1")
+		g := api.run(t, api.recorder(t, fs))
+		g.recorded(rv)
+		g.stop()
+		api.change(func() { api.refuse = 503 })
+		g = api.run(t, api.recorder(t, fs))
+		var st *history.Stream
+		until(t, "the writer", func() bool {
+			st = g.recorded(rv)
+			return st.Heard() != nil
+		})
+		if gaps := st.Gaps(); len(gaps) != 0 {
+			t.Errorf("gaps %v before a watch is open", gaps)
+		}
+		api.change(func() { api.refuse = 0 })
+		until(t, "the gap", func() bool { return st.Heard() == nil && len(st.Gaps()) > 0 })
+		checkLate(t, st, rv, rv)
 	})
-	if gaps := st.Gaps(); len(gaps) != 0 {
-		t.Errorf("gaps %v before a watch is open", gaps)
-	}
-	api.change(func() { api.refuse = 0 })
-	until(t, "the gap", func() bool { return st.Heard() == nil && len(st.Gaps()) > 0 })
-	checkLate(t, st, rv, rv)
 }
 
 // TestShortInterruption: a watch that is replaced at once leaves no gap.
 func TestShortInterruption(t *testing.T) {
-	api := newFakeAPI(t)
-	r := api.recorder(t, vfs.NewMem())
-	r.minSilence = time.Hour
-	g := api.run(t, r)
-	g.recorded(api.write("a", "1"))
-	api.outage(func() { api.write("a", "2") })
-	st := g.recorded(api.write("a", "3"))
-	g.watched()
-	if gaps := st.Gaps(); len(gaps) != 0 {
-		t.Errorf("gaps %v", gaps)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		api := newFakeAPI(t)
+		r := api.recorder(t, vfs.NewMem())
+		r.minSilence = time.Hour
+		g := api.run(t, r)
+		g.recorded(api.write("a", "1"))
+		api.outage(func() { api.write("a", "2") })
+		st := g.recorded(api.write("a", "3"))
+		g.watched()
+		if gaps := st.Gaps(); len(gaps) != 0 {
+			t.Errorf("gaps %v", gaps)
+		}
+	})
 }
 
 // watched waits until no silence of Pods is left to be recorded.
@@ -155,126 +161,135 @@ func (g *rig) writer() *writer {
 
 // TestEndOfWatch: the record says until when a quiet resource was watched.
 func TestEndOfWatch(t *testing.T) {
-	for _, read := range []bool{false, true} {
-		api, fs := newFakeAPI(t), vfs.NewMem()
-		g := api.run(t, api.recorder(t, fs))
-		if read {
-			g.served()
-		}
-		st := g.recorded(api.write("a", "1"))
-		g.watched()
-		time.Sleep(20 * time.Millisecond)
-		api.touch(t, g.r)
-		before := st.Head()
-		heard := g.r.opts.Upstream.LastAnswer().Truncate(time.Millisecond)
-		g.stop()
-		if after := st.Head(); after.RV != before.RV || after.At.Before(heard) {
-			t.Errorf("the head was %v, and is %v; the API server answered at %v", before, after, heard)
-		}
+	for name, read := range modes {
+		inBubble(t, name, func(t *testing.T) {
+			api, fs := newFakeAPI(t), vfs.NewMem()
+			g := api.run(t, api.recorder(t, fs))
+			if read {
+				g.served()
+			}
+			st := g.recorded(api.write("a", "1"))
+			g.watched()
+			time.Sleep(20 * time.Millisecond)
+			api.touch(t, g.r)
+			before := st.Head()
+			heard := g.r.opts.Upstream.LastAnswer().Truncate(time.Millisecond)
+			g.stop()
+			if after := st.Head(); after.RV != before.RV || after.At.Before(heard) {
+				t.Errorf("the head was %v, and is %v; the API server answered at %v", before, after, heard)
+			}
+		})
 	}
 }
 
 // TestOutageOutlived: if a watch outlives an outage of the API server, what it sends at the
 // end comes late.
 func TestOutageOutlived(t *testing.T) {
-	for _, read := range []bool{false, true} {
-		api := newFakeAPI(t)
-		r := api.recorder(t, vfs.NewMem())
-		r.minSilence, r.delay.events = 10*time.Millisecond, 50*time.Millisecond
-		g, up := api.run(t, r), r.opts.Upstream
-		if read {
-			g.served()
-		}
-		before := api.write("a", "1")
-		st := g.recorded(before)
-		api.change(func() { api.down = true })
-		if _, err := up.Transport.RoundTrip(up.NewRequest(t.Context(), http.MethodGet, "/broken", "")); err == nil {
-			t.Fatal("no connection broke")
-		}
-		time.Sleep(20 * time.Millisecond) // longer than minSilence
-		if err := up.Check(t.Context()); err == nil {
-			t.Fatal("the API server answers")
-		}
-		until(t, "a silence", func() bool { return !g.writer().silence.get().since.IsZero() })
-		after := api.write("a", "2")
-		api.change(func() { api.down = false })
-		if err := up.Check(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		g.recorded(after)
-		g.watched()
-		checkLate(t, st, before, after)
+	for name, read := range modes {
+		inBubble(t, name, func(t *testing.T) {
+			api := newFakeAPI(t)
+			r := api.recorder(t, vfs.NewMem())
+			r.minSilence, r.delay.events = 10*time.Millisecond, 50*time.Millisecond
+			g, up := api.run(t, r), r.opts.Upstream
+			if read {
+				g.served()
+			}
+			before := api.write("a", "1")
+			st := g.recorded(before)
+			api.change(func() { api.down = true })
+			if _, err := up.Transport.RoundTrip(up.NewRequest(t.Context(), http.MethodGet, "/broken", "")); err == nil {
+				t.Fatal("no connection broke")
+			}
+			time.Sleep(20 * time.Millisecond) // longer than minSilence
+			if err := up.Check(t.Context()); err == nil {
+				t.Fatal("the API server answers")
+			}
+			until(t, "a silence", func() bool { return !g.writer().silence.get().since.IsZero() })
+			time.Sleep(time.Millisecond) // what is observed later is of the silence
+			after := api.write("a", "2")
+			api.change(func() { api.down = false })
+			if err := up.Check(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			g.recorded(after)
+			g.watched()
+			checkLate(t, st, before, after)
+		})
 	}
 }
 
 // TestObserved: the record of a quiet resource says until when it was observed, and a start
 // after a crash knows it.
 func TestObserved(t *testing.T) {
-	api, fs := newFakeAPI(t), vfs.NewCrashableMem()
-	r := api.recorder(t, fs)
-	g := api.run(t, r)
-	st := g.recorded(api.write("a", "1"))
-	g.watched()
-	before := st.Head()
-	until(t, "a later head", func() bool {
-		api.touch(t, r)
-		return st.Head().At.After(before.At.Add(50 * time.Millisecond))
+	synctest.Test(t, func(t *testing.T) {
+		api, fs := newFakeAPI(t), vfs.NewCrashableMem()
+		r := api.recorder(t, fs)
+		g := api.run(t, r)
+		st := g.recorded(api.write("a", "1"))
+		g.watched()
+		before := st.Head()
+		until(t, "a later head", func() bool {
+			api.touch(t, r)
+			return st.Head().At.After(before.At.Add(50 * time.Millisecond))
+		})
+		head := st.Head()
+		crashed := fs.CrashClone(vfs.CrashCloneCfg{})
+		if head.RV != before.RV {
+			t.Errorf("the head was %v, and is %v", before, head)
+		}
+		if m, err := st.At(t.Context(), head.At); err != nil || m.RV != head.RV {
+			t.Errorf("at %v: %v, %v", head.At, m, err)
+		}
+		g.stop()
+		g = api.run(t, api.recorder(t, crashed))
+		st = g.recorded(before.RV)
+		g.watched()
+		if gap := checkLate(t, st, before.RV, before.RV); gap.Since.Before(head.At) {
+			t.Errorf("the gap begins at %v, the head was at %v", gap.Since, head.At)
+		}
 	})
-	head := st.Head()
-	crashed := fs.CrashClone(vfs.CrashCloneCfg{})
-	if head.RV != before.RV {
-		t.Errorf("the head was %v, and is %v", before, head)
-	}
-	if m, err := st.At(t.Context(), head.At); err != nil || m.RV != head.RV {
-		t.Errorf("at %v: %v, %v", head.At, m, err)
-	}
-	g.stop()
-	g = api.run(t, api.recorder(t, crashed))
-	st = g.recorded(before.RV)
-	g.watched()
-	if gap := checkLate(t, st, before.RV, before.RV); gap.Since.Before(head.At) {
-		t.Errorf("the gap begins at %v, the head was at %v", gap.Since, head.At)
-	}
 }
 
 // TestListEndsSilence: if a list ends a silence, the record has one gap, also when it follows
 // the list long after. No late gap says that all events had come.
 func TestListEndsSilence(t *testing.T) {
-	api := newFakeAPI(t)
-	r := api.recorder(t, vfs.NewMem())
-	r.minSilence = time.Millisecond
-	g := api.run(t, r)
-	g.recorded(api.write("a", "1")) // 102
-	reading := g.read(timeline.Options{})
-	st := g.recorded(102)
-	g.watched()
-	head, before, record := st.Head(), len(st.Gaps()), reading.h.record
-	record.Continuity(reflector.Doubtful)
-	time.Sleep(20 * time.Millisecond) // longer than minSilence
-	identified, wanted := make(chan struct{}), make(chan struct{})
-	api.change(func() {
-		api.identify = sync.OnceFunc(func() {
-			close(wanted)
-			<-identified
+	synctest.Test(t, func(t *testing.T) {
+		api := newFakeAPI(t)
+		r := api.recorder(t, vfs.NewMem())
+		r.minSilence = time.Millisecond
+		g := api.run(t, r)
+		g.recorded(api.write("a", "1")) // 102
+		reading := g.read(timeline.Options{})
+		st := g.recorded(102)
+		g.watched()
+		head, before, record := st.Head(), len(st.Gaps()), reading.h.record
+		record.Continuity(reflector.Doubtful)
+		time.Sleep(20 * time.Millisecond) // longer than minSilence
+		identified, wanted := make(chan struct{}), make(chan struct{})
+		api.change(func() {
+			api.identify = sync.OnceFunc(func() {
+				close(wanted)
+				<-identified
+			})
 		})
+		reading.tl.Replace(list(120, pod("a", 110, "2")))
+		<-wanted // the follower asks whether it is the same cluster
+		record.Continuity(reflector.Watched)
+		time.Sleep(50 * time.Millisecond) // longer than delay.events
+		if err := record.w.flush(); err != nil {
+			t.Fatal(err)
+		}
+		close(identified)
+		if err := r.Sync(t.Context(), pods); err != nil {
+			t.Fatal(err)
+		}
+		gaps := st.Gaps()[before:]
+		if len(gaps) != 1 || gaps[0].From != 102 || gaps[0].To != 120 || gaps[0].Since.Before(head.At) || !gaps[0].Since.Before(gaps[0].Until) {
+			t.Errorf("gaps %v; the head was %v", gaps, head)
+		}
+		g.watched()
+		reading.end()
 	})
-	reading.tl.Replace(list(120, pod("a", 110, "2")))
-	<-wanted // the follower asks whether it is the same cluster
-	record.Continuity(reflector.Watched)
-	time.Sleep(50 * time.Millisecond) // longer than delay.events
-	if err := record.w.flush(); err != nil {
-		t.Fatal(err)
-	}
-	close(identified)
-	if err := r.Sync(t.Context(), pods); err != nil {
-		t.Fatal(err)
-	}
-	gaps := st.Gaps()[before:]
-	if len(gaps) != 1 || gaps[0].From != 102 || gaps[0].To != 120 || gaps[0].Since.Before(head.At) || !gaps[0].Since.Before(gaps[0].Until) {
-		t.Errorf("gaps %v; the head was %v", gaps, head)
-	}
-	g.watched()
-	reading.end()
 }
 
 // touch makes the API server answer a request.
