@@ -100,8 +100,8 @@ func settledWatches(t *testing.T, resource string) int {
 	return n
 }
 
-// upstreamWatches returns the API servers' gauge of open watches. Those who call it again
-// and again take a tenth of a processor: the gauge is one line of megabytes.
+// upstreamWatches returns the API servers' gauge of open watches. It waits before, as callers
+// call it until something is so, and each answer with metrics has megabytes.
 func upstreamWatches(t *testing.T, resource string) int {
 	t.Helper()
 	time.Sleep(500 * time.Millisecond)

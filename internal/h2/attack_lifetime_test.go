@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"net"
 	"net/http"
 	"strings"
 	"sync/atomic"
@@ -150,22 +149,20 @@ func shutDown(t *testing.T, transport func(*http.Server)) {
 		}
 		hello(w, r)
 	}), transport)
-	conn := &unread{Conn: s.Connect(t), hold: make(chan struct{}, 1)}
-	c := h2test.New(t, conn)
+	c := h2test.New(t, s.Connect(t), h2test.Deaf)
 	waiting, err := c.Get("/wait")
 	if err != nil {
 		t.Fatal(err)
 	}
 	synctest.Wait()
 	down := make(chan error, 1)
-	conn.hold <- struct{}{}
 	go func() { down <- s.HTTP.Shutdown(context.Background()) }()
-	synctest.Wait() // the GOAWAY is on its way
-	crossing, err := c.Get("/crossing")
-	<-conn.hold
+	synctest.Wait()
+	crossing, err := c.Get("/crossing") // the client has not read the GOAWAY yet
 	if err != nil {
 		t.Fatal(err)
 	}
+	c.Listen()
 	if a := c.Answer(crossing); string(a.Body) != "hello" {
 		t.Errorf("crossing: %v", a)
 	}
@@ -194,19 +191,6 @@ func shutDown(t *testing.T, transport func(*http.Server)) {
 		t.Error(err)
 	}
 	c.Wait("the end", func(s *h2test.State) bool { return s.Closed })
-}
-
-// An unread is a connection whose client gets what it has read once hold is empty.
-type unread struct {
-	net.Conn
-	hold chan struct{} // of one value
-}
-
-func (u *unread) Read(b []byte) (int, error) {
-	n, err := u.Conn.Read(b)
-	u.hold <- struct{}{}
-	<-u.hold
-	return n, err
 }
 
 // TestPanics ends streams whose handlers panic, before and after the header, and no others.

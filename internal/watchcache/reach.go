@@ -18,8 +18,8 @@ const (
 	// maxReachPause.
 	reachPause    = 6 * time.Second
 	maxReachPause = time.Minute
-	// watchingPause is how soon is looked again whether the reflector watches, without
-	// which no proof can succeed: for a moment after a list it does not yet.
+	// watchingPause is how long no proof is tried while the reflector does not watch: it
+	// could not succeed. For a moment after a list, the reflector does not watch yet.
 	watchingPause = time.Second
 )
 

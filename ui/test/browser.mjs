@@ -26,9 +26,8 @@ const executablePath = process.env.CHROMIUM ?? ['/usr/bin/chromium-headless-shel
 const options = { executablePath, args: ['--no-sandbox', `--disable-features=${DISABLED}`] };
 
 /**
- * Starts a Chromium for the tests of a file, which is the only one that can reach it: by
- * pipes. One for all files takes more of the processors: what it says passes through one
- * more process.
+ * Starts a Chromium for the tests of one file, which reaches it by pipes: nobody else can. One
+ * for all files takes more of the processors, as all that it says passes through run.mjs.
  */
 export const launch = () => chromium.launch(options);
 
