@@ -40,6 +40,8 @@ type History struct {
 	Upstream  *Upstream         `json:"upstream,omitempty"` // nil for a finished recording
 	Store     Store             `json:"store"`
 	Resources []ResourceHistory `json:"resources"`
+	// Denied are the recorded resources that the caller may not list.
+	Denied []string `json:"denied,omitempty"`
 }
 
 // Upstream says whether the API server answers the gateway, and is ready.
@@ -171,7 +173,9 @@ type Changes struct {
 	// earliest first. They are on the first page. A gap may begin before the range, and
 	// end after it.
 	Unobserved []UnobservedSpan `json:"unobserved,omitempty"`
-	Continue   string           `json:"continue,omitempty"`
+	// Denied are the recorded resources that are left out, since the caller may not list them.
+	Denied   []string `json:"denied,omitempty"`
+	Continue string   `json:"continue,omitempty"`
 }
 
 // An UnobservedSpan is a time in which changes of a resource may have been missed, or came
@@ -241,6 +245,8 @@ type Counts struct {
 	BinSeconds float64          `json:"binSeconds"`
 	Bins       int              `json:"bins"`
 	Resources  []ResourceCounts `json:"resources"`
+	// Denied are the recorded resources that are left out, since the caller may not list them.
+	Denied []string `json:"denied,omitempty"`
 }
 
 // ResourceCounts are the counts of one resource; each list has one number per bin.

@@ -170,12 +170,13 @@ func (o *changesOptions) resources(ctx context.Context, args []string) (names []
 			if n, err := r.find(res.Resource); err == nil && !n.namespaced && o.namespace != "" {
 				continue
 			}
-			if res.Resource != eventsResource.GroupResource() && res.Resource != "events.events.k8s.io" {
+			if !isEvents(res.Resource) {
 				names = append(names, res.Resource)
 			}
 		}
+		o.denied = deniedOf(h)
 		if len(names) == 0 {
-			return nil, errNothing(h)
+			return nil, o.errNothing(h)
 		}
 		return names, nil
 	}
@@ -212,6 +213,7 @@ func (o *changesOptions) list(ctx context.Context, args []string, query url.Valu
 		return err
 	}
 	all := first
+	all.Denied = o.denied
 	shown, oldest := 0, first.From
 	err = o.page(o.streams, func(w io.Writer) error {
 		for page := first; ; {
@@ -258,6 +260,7 @@ func (o *changesOptions) list(ctx context.Context, args []string, query url.Valu
 		}
 		fmt.Fprintln(o.err, o.none(args, query, all))
 	}
+	o.reportDenied()
 	o.reportSilence(ctx, first.To, o.stamp)
 	if query.Get("continue") != "" { // --limit: what is listed begins later
 		o.printUnobserved(ctx, first.Unobserved, oldest, o.stamp)

@@ -36,6 +36,7 @@ type client struct {
 	namespace string
 	http      http.Client
 	recorded  *api.History // see history; nil before the first use
+	denied    []string     // what the command has left out, since the caller may not list it
 	warned    bool         // an answer after recorded had a warning about the API server
 }
 
@@ -182,13 +183,18 @@ func (c *client) unreachable(err error) error {
 	return fmt.Errorf("%s: %w: check --server", c.server, err)
 }
 
-// history returns what is recorded, as of its first call.
+// history returns what is recorded, as far as the caller may read it in the namespace, as of
+// its first call.
 func (c *client) history(ctx context.Context) (*api.History, error) {
 	if c.recorded != nil {
 		return c.recorded, nil
 	}
 	var h api.History
-	if err := c.get(ctx, historyAPI, nil, &h); err != nil {
+	query := url.Values{}
+	if c.namespace != "" {
+		query.Set("namespace", c.namespace)
+	}
+	if err := c.get(ctx, historyAPI, query, &h); err != nil {
 		return nil, err
 	}
 	if h.Now.IsZero() { // an older gateway
@@ -229,10 +235,22 @@ func (c *client) silence(ctx context.Context, at time.Time) *api.Upstream {
 	return h.Upstream
 }
 
-// errNothing returns the error for a history that has no resources.
-func errNothing(h *api.History) error {
-	if h.Recording.State == api.RecordingFailed {
+// reportDenied says on standard error what the command has left out.
+func (c *client) reportDenied() {
+	if len(c.denied) > 0 {
+		fmt.Fprintf(c.err, "left out, because you may not list them now: %s\n", strings.Join(c.denied, ", "))
+	}
+}
+
+// errNothing returns the error for a history without resources that the caller may read.
+func (c *client) errNothing(h *api.History) error {
+	switch {
+	case h.Recording.State == api.RecordingFailed:
 		return fmt.Errorf("the history is not open: %s", h.Recording.Reason)
+	case len(h.Denied) > 0 && c.namespace == "":
+		return errors.New("you may list none of the recorded resources in all namespaces: name one with --namespace")
+	case len(h.Denied) > 0:
+		return fmt.Errorf("you may list none of the recorded resources in namespace %[1]s: 'kubectl auth can-i --list -n %[1]s' says what you may", c.namespace)
 	}
 	return fmt.Errorf("nothing is recorded: %s", cmp.Or(h.Recording.Reason, "see the flag --record of watchkeeper serve"))
 }

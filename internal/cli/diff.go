@@ -168,20 +168,17 @@ func (o *diffOptions) named(ctx context.Context, args []string) ([]named, error)
 		return nil, err
 	}
 	if len(h.Resources) == 0 {
-		return nil, errNothing(h)
+		return nil, o.errNothing(h)
 	}
 	var all []named
 	for _, res := range h.Resources {
-		if n, err := r.find(res.Resource); err == nil && (n.namespaced || o.namespace == "") && n.resource != eventsResource {
+		if n, err := r.find(res.Resource); err == nil && (n.namespaced || o.namespace == "") && !isEvents(res.Resource) {
 			all = append(all, n)
 		}
 	}
+	o.denied = deniedOf(h)
 	return all, nil
 }
-
-// eventsResource is left out of a comparison of everything, because Events
-// describe the changes of other objects.
-var eventsResource = kube.Resource{Version: "v1", Name: "events"}
 
 // compare prints the differences of each resource.
 func (o *diffOptions) compare(ctx context.Context, args []string, all []named, query url.Values, rec record) (different bool, err error) {
@@ -228,7 +225,11 @@ func (o *diffOptions) compare(ctx context.Context, args []string, all []named, q
 		if len(all) == 1 {
 			return o.marshal(w, out[0])
 		}
-		return o.marshal(w, map[string]any{"items": out})
+		answer := map[string]any{"items": out}
+		if len(o.denied) > 0 {
+			answer["denied"] = o.denied
+		}
+		return o.marshal(w, answer)
 	})
 	if to.RV == 0 {
 		o.reportSilence(ctx, to.At, o.stamp)
@@ -238,6 +239,7 @@ func (o *diffOptions) compare(ctx context.Context, args []string, all []named, q
 		failed = failed.stopped(rec, h.Recording, o.stamp)
 	}
 	failed.print(o.err)
+	o.reportDenied()
 	if late := rec.begins(names, from.At, "differences", o.stamp); err == nil && o.usual && late != "" {
 		fmt.Fprintln(o.err, late)
 	}

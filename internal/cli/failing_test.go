@@ -100,8 +100,30 @@ func TestClosedHistory(t *testing.T) {
 		if _, errs, code := run(strings.Fields(line)...); code == 0 || errs != "watchkeeper: the history is not open: no answer; what is recorded in /data is kept\n" {
 			t.Errorf("%s: %d %q", line, code, errs)
 		}
-		if got := f.questions(); !slices.Equal(got, []string{""}) {
+		if got := f.questions(); !slices.Equal(got, []string{"?namespace=default"}) {
 			t.Errorf("%s asked %q", line, got)
+		}
+	}
+}
+
+// TestDenied: a command says what it leaves out, and what is missing if it could show nothing.
+func TestDenied(t *testing.T) {
+	const pods = `{"resource":"pods","path":"/api/v1/pods","epochs":[{"epoch":1,"span":{"from":{"resourceVersion":"1","time":"2026-01-01T00:00:00Z"},"to":{"resourceVersion":"9","time":"2026-01-01T01:00:00Z"}},"gaps":[]}]}`
+	newFakeGateway(t, map[string]string{
+		"?namespace=shop":                   `{"recording":{"state":"on"},"resources":[` + pods + `],"denied":["events","secrets"]}`,
+		"":                                  `{"recording":{"state":"on"},"resources":[],"denied":["events","pods","secrets"]}`,
+		"/changes":                          `{"items":[]}`,
+		"/diff/api/v1/namespaces/shop/pods": `{"resource":"pods","items":[],"unchanged":1}`,
+	})
+	for line, want := range map[string]string{
+		"changes -n shop":  "left out, because you may not list them now: secrets\n",
+		"diff -n shop":     "left out, because you may not list them now: secrets\n",
+		"changes -n other": "you may list none of the recorded resources in namespace other: 'kubectl auth can-i --list -n other' says what you may\n",
+		"diff -n other":    "you may list none of the recorded resources in namespace other: ",
+		"changes -A":       "you may list none of the recorded resources in all namespaces: name one with --namespace\n",
+	} {
+		if _, errs, _ := run(strings.Fields(line)...); !strings.Contains(errs, want) {
+			t.Errorf("%s says %q, want %q", line, errs, want)
 		}
 	}
 }

@@ -20,7 +20,7 @@ func newGet(s streams) *cobra.Command {
 		UserAgent: userAgent(),
 		Moment: func(ctx context.Context, flags *connect.Flags, text string) (string, error) {
 			c := &client{streams: s, flags: flags}
-			if err := c.prepare(ctx); err != nil {
+			if err := c.prepareScope(ctx, false); err != nil {
 				return "", err
 			}
 			return c.pastPath(ctx, "--at", text)

@@ -131,6 +131,9 @@ func printScope(w io.Writer, s *recording.Scope) {
 	if len(parts) > 0 {
 		fmt.Fprintf(w, "  only %s\n", strings.Join(parts, "; "))
 	}
+	if len(s.Denied) > 0 {
+		fmt.Fprintf(w, "  without %s, which the caller of the export may not list\n", strings.Join(s.Denied, ", "))
+	}
 }
 
 func (o *openOptions) run(ctx context.Context, file string, dir *temporary) (err error) {

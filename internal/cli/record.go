@@ -17,6 +17,17 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/api"
 )
 
+// isEvents reports whether a resource is Events. Commands about everything leave them out,
+// because they describe the changes of other objects.
+func isEvents(resource string) bool {
+	return resource == "events" || resource == "events.events.k8s.io"
+}
+
+// deniedOf returns the recorded resources that the caller may not list, except Events.
+func deniedOf(h *api.History) []string {
+	return slices.DeleteFunc(slices.Clone(h.Denied), isEvents)
+}
+
 // A record is the history of the resources that a command reads, by their name. Its epochs
 // are the newest first.
 type record map[string][]api.Epoch
@@ -257,7 +268,7 @@ func (c *client) recordedOf(ctx context.Context, n named) error {
 		return err
 	}
 	var answer api.Differences
-	return c.get(ctx, historyAPI+"/diff"+n.path(""), nil, &answer)
+	return c.get(ctx, historyAPI+"/diff"+n.path(c.namespace), nil, &answer)
 }
 
 // knownNamespace returns an error if the record has nothing of the namespace.

@@ -63,7 +63,7 @@ type resolver struct{ mapper meta.RESTMapper }
 // resolver runs discovery at the gateway.
 func (c *client) resolver(ctx context.Context) (*resolver, error) {
 	if h, err := c.history(ctx); err == nil && len(h.Resources) == 0 && h.Recording.State == api.RecordingFailed {
-		return nil, errNothing(h) // do not wait for an API server that does not answer
+		return nil, c.errNothing(h) // do not wait for an API server that does not answer
 	}
 	d, err := discovery.NewDiscoveryClientForConfigAndClient(&rest.Config{Host: c.server, UserAgent: userAgent()}, &http.Client{Transport: once{c.http.Transport}})
 	if err != nil {

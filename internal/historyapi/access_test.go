@@ -4,7 +4,10 @@
 package historyapi_test
 
 import (
+	"encoding/json"
+	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -112,6 +115,77 @@ func TestUndecided(t *testing.T) {
 	g.mute.Store(false)
 	if w := f.get("/changes"); w.Code != http.StatusOK {
 		t.Errorf("once the API server answers: %d %s", w.Code, w.Body)
+	}
+}
+
+// TestDenied: every answer about several resources says which recorded ones it leaves out,
+// since the caller may not list them, and is refused if these are all. The index is not: it
+// describes the history, too.
+func TestDenied(t *testing.T) {
+	f := newFixture(t)
+	const somebody, onlyPods, gateway = "Bearer somebody", "Bearer pods", ""
+	var seen struct {
+		Denied    []string
+		Resources []struct{ Resource string }
+	}
+	for _, endpoint := range []string{"", "/changes", "/counts", "/export", "findings"} {
+		for _, test := range []struct {
+			token, namespace string
+			denied           string
+			none             bool
+		}{
+			{token: somebody, namespace: "default"},
+			{token: onlyPods, namespace: "default", denied: "deployments.apps secrets"},
+			{token: gateway, namespace: "default", denied: "secrets"},
+			{token: gateway, denied: "secrets"},
+			{token: somebody, namespace: "other", denied: "deployments.apps pods secrets", none: true},
+			{token: somebody, denied: "deployments.apps nodes pods secrets", none: true},
+		} {
+			what := fmt.Sprintf("%s for %q in %q", endpoint, test.token, test.namespace)
+			query := "?"
+			if test.namespace != "" {
+				query += "namespace=" + test.namespace
+			}
+			w := f.get(endpoint+query, bearing(test.token)...)
+			if endpoint == "findings" {
+				w = f.ofFindings(query, bearing(test.token)...)
+				if test.namespace != "" && test.token != gateway {
+					test.denied += " nodes" // findings in a namespace are read from them, too
+				}
+			}
+			if endpoint != "" && test.none {
+				if s, _ := statusOf(t, w); s.Code != http.StatusForbidden || !strings.Contains(s.Message, "you may list none") {
+					t.Errorf("%s: %+v", what, s)
+				}
+				continue
+			}
+			if w.Code != http.StatusOK {
+				t.Errorf("%s: %d %s", what, w.Code, w.Body)
+				continue
+			}
+			seen.Denied, seen.Resources = nil, nil
+			if endpoint == "/export" {
+				sum, err := recording.Check(t.Context(), w.Body)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if sum.Scope != nil {
+					seen.Denied = sum.Scope.Denied
+				}
+			} else if err := json.Unmarshal(w.Body.Bytes(), &seen); err != nil {
+				t.Fatal(err)
+			}
+			want := strings.Fields(test.denied)
+			slices.Sort(want)
+			if slices.Sort(seen.Denied); !slices.Equal(seen.Denied, want) {
+				t.Errorf("%s leaves out %q, want %q", what, seen.Denied, want)
+			}
+			for _, r := range seen.Resources {
+				if slices.Contains(seen.Denied, r.Resource) {
+					t.Errorf("%s has %s, which it says it leaves out", what, r.Resource)
+				}
+			}
+		}
 	}
 }
 

@@ -23,7 +23,7 @@ func (c *call) changes() (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	resources, err := c.resources()
+	resources, err := c.readable()
 	if err != nil {
 		return nil, err
 	}
@@ -60,7 +60,7 @@ func (c *call) changes() (any, error) {
 	for _, b := range sources {
 		b.scan = max(1, maxScanned/len(sources)) // so that each page gets further in each of them
 	}
-	out := api.Changes{From: from.At, To: to.At, Items: []api.ObjectChange{}}
+	out := api.Changes{From: from.At, To: to.At, Items: []api.ObjectChange{}, Denied: c.denied}
 	if bounds == nil {
 		out.Unobserved = c.unobserved(resources, from.At, to.At)
 	}

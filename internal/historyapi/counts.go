@@ -44,10 +44,11 @@ func (c *call) counts() (any, error) {
 	if out.Bins > maxBins+1 {
 		return nil, refuseBad("bin: %v is %d times in that range, of %d at the most: use a longer one", bin, out.Bins, maxBins)
 	}
-	resources, err := c.resources()
+	resources, err := c.readable()
 	if err != nil {
 		return nil, err
 	}
+	out.Denied = c.denied
 	selected, err := c.filter()
 	if err != nil {
 		return nil, err

@@ -62,21 +62,18 @@ func (c *call) export() (any, error) {
 	default:
 		return nil, refuseBad("pseudonyms is %q: it has to be true or false", text)
 	}
-	if sel.Resources, err = c.resources(); err != nil {
+	if sel.Resources, err = c.readable(); err != nil {
 		return nil, err
 	}
+	sel.Denied = c.denied
 	from, to, err := c.span(sel.Resources)
 	if err != nil {
 		return nil, err
 	}
 	sel.From, sel.To = from.At, to.At
-	// As in kubectl, the namespace does not limit a cluster-scoped resource that is named.
-	// resources has checked that the caller may list it.
-	if sel.Named && sel.Namespace != "" {
-		for _, r := range sel.Resources {
-			if c.cluster[r] {
-				sel.Anywhere = append(sel.Anywhere, r)
-			}
+	for _, r := range sel.Resources { // which the caller may list in all namespaces
+		if c.cluster[r] {
+			sel.ClusterScoped = append(sel.ClusterScoped, r)
 		}
 	}
 	return x, nil

@@ -7,11 +7,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"slices"
 	"time"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/watchkeeper/watchkeeper/informer/kube"
 	"github.com/watchkeeper/watchkeeper/informer/scan"
@@ -124,11 +121,7 @@ func (f *finder) read(when kube.Moment) error {
 		}
 	}
 	if len(read) == 0 && len(recorded) > 0 {
-		where := "in any namespace: name one with the parameter namespace"
-		if f.namespace != "" {
-			where = "in namespace " + f.namespace
-		}
-		return refuse(http.StatusForbidden, metav1.StatusReasonForbidden, "you may list none of the recorded resources %s", where)
+		return f.mayListNone()
 	}
 	for _, name := range readFrom {
 		if !slices.ContainsFunc(recorded, func(r kube.Resource) bool { return r.GroupResource() == name }) && (f.namespace == "" || name != "apiservices.apiregistration.k8s.io") {

@@ -50,12 +50,12 @@ func newFixture(t *testing.T) *fixture {
 }
 
 // allow decides access reviews: the gateway may not list Secrets, and other callers may
-// read namespace default.
+// read namespace default, or only the Pods in it.
 func allow(r *fakeapi.Request, a authorizationv1.ResourceAttributes) bool {
 	if r.Header.Get("Authorization") == "Bearer gateway" {
 		return a.Resource != "secrets"
 	}
-	return a.Namespace == "default"
+	return a.Namespace == "default" && (a.Resource == "pods" || r.Header.Get("Authorization") != "Bearer pods")
 }
 
 // newFixtureAt returns a fixture with an empty history of an API server, which knows the

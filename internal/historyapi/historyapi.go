@@ -94,6 +94,9 @@ type call struct {
 	path string
 	// cluster has which resources have no namespaces, of those that [call.resources] returned.
 	cluster map[kube.Resource]bool
+	// denied are the names of the recorded resources that [call.resources] has left out, since
+	// the caller may not list them.
+	denied []string
 	// unsynced has why the events that the gateway has seen of a resource are not recorded.
 	unsynced map[kube.Resource]error
 }
@@ -117,7 +120,7 @@ type endpoint struct {
 
 // endpoints has the endpoints by their path below Path; [FindingsPath] is not below it.
 var endpoints = map[string]endpoint{
-	"":           {serve: (*call).index},
+	"":           {serve: (*call).index, parameters: []string{"namespace"}},
 	"/versions":  {serve: (*call).versions, parameters: []string{"since", "until", "limit", "continue", "noise", "objects"}, object: true},
 	"/diff":      {serve: (*call).diff, parameters: []string{"from", "to", "labelSelector", "fieldSelector", "limit", "continue", "noise", "objects", "fields", "as", "repeated"}, object: true},
 	"/failing":   {serve: (*call).failing, parameters: []string{"at"}, object: true},
@@ -244,7 +247,7 @@ func (h *Handler) answer(r *http.Request, now time.Time, contact upstream.Contac
 	if target, ok := request.ParsePath(path); ok {
 		namespace = target.Namespace
 	}
-	if err := h.Past.Outside(namespace); err != nil {
+	if err := h.Past.Outside(namespace); err != nil && name != "" { // the index has what is in no namespace, too
 		return nil, err
 	}
 	if !e.object {

@@ -16,7 +16,7 @@ import (
 // maxGaps is how many gaps of a resource are listed.
 const maxGaps = 100
 
-// index describes the whole history.
+// index describes the whole history, or what the caller may list of it in a namespace.
 func (c *call) index() (any, error) {
 	out := api.History{Now: c.now.UTC(), Recording: c.recordingState(), Upstream: c.upstreamState(), Resources: []api.ResourceHistory{}}
 	if c.store == nil {
@@ -38,6 +38,7 @@ func (c *call) index() (any, error) {
 		}
 		out.Resources = append(out.Resources, one)
 	}
+	out.Denied = c.denied
 	return out, nil
 }
 

@@ -127,9 +127,29 @@ func (c *call) listed(path string) []metav1.APIResource {
 // ones; see unsynced.
 func (c *call) sync(resource kube.Resource) error { return c.Past.Sync(c.r.Context(), resource) }
 
+// readable is resources for an answer about what changed: it fails if there is something, and
+// the caller may list nothing of it.
+func (c *call) readable() ([]kube.Resource, error) {
+	all, err := c.resources()
+	if err == nil && len(all) == 0 && len(c.denied) > 0 {
+		return nil, c.mayListNone()
+	}
+	return all, err
+}
+
+// mayListNone refuses a caller who may list no recorded resource.
+func (c *call) mayListNone() error {
+	where := "in any namespace: name one with the parameter namespace"
+	if namespace := c.query.Get("namespace"); namespace != "" {
+		where = "in namespace " + namespace
+	}
+	return refuse(http.StatusForbidden, metav1.StatusReasonForbidden, "you may list none of the recorded resources %s", where)
+}
+
 // resources returns the recorded resources that the caller may list: all of them, or
-// those that the parameters name, such as deployments.apps. It fails if a decision is
-// missing, since the caller would not notice that a resource was left out.
+// those that the parameters name, such as deployments.apps. Those that it leaves out are then
+// c.denied, without those that are not in the namespace of the request, or that the gateway's
+// flags hide. It fails if a decision is missing.
 func (c *call) resources() ([]kube.Resource, error) {
 	var chosen []kube.Resource
 	names := c.query["resource"]
@@ -157,6 +177,8 @@ func (c *call) resources() ([]kube.Resource, error) {
 			out = append(out, r)
 		} else if len(names) > 0 {
 			return nil, refused[i]
+		} else if namespace := c.query.Get("namespace"); (!c.cluster[r] || namespace == "") && c.filtered(request.ListPath(r, namespace)) == nil {
+			c.denied = append(c.denied, r.GroupResource())
 		}
 	}
 	return out, nil

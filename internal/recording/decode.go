@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"hash"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/klauspost/compress/zstd"
@@ -103,9 +104,9 @@ func (d *decoder) keep(l *line) error {
 	case l.Recording != nil:
 		d.kept += len(l.Recording.Program) + len(l.Recording.Cluster)
 		if s := l.Recording.Scope; s != nil {
-			d.kept += len(s.Namespace) + len(s.LabelSelector) + 16*len(s.Resources)
-			for _, name := range s.Resources {
-				d.kept += len(name)
+			d.kept += len(s.Namespace) + len(s.LabelSelector)
+			for _, name := range slices.Concat(s.Resources, s.Denied) {
+				d.kept += 16 + len(name)
 			}
 		}
 	case l.Document != nil:

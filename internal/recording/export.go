@@ -29,13 +29,16 @@ type Selection struct {
 	Resources []kube.Resource
 	// Named is set if they were chosen by name.
 	Named bool
+	// Denied are the names of recorded resources that are left out, since the caller may not
+	// list them.
+	Denied []string
 	// From and To limit the time. They are clipped to the recorded span.
 	From, To time.Time
 	// Namespace selects objects; "" selects all, including cluster-scoped ones.
 	Namespace string
-	// Anywhere are resources of which cluster-scoped objects are selected in spite of a
-	// Namespace.
-	Anywhere []kube.Resource
+	// ClusterScoped are those of Resources whose objects are in no namespace. A Namespace
+	// selects none of their objects, but all if the resource is Named, as in kubectl.
+	ClusterScoped []kube.Resource
 	// Labels selects objects. One that matches at any time is exported for the
 	// whole time, with the Events about it. nil selects everything.
 	Labels labels.Selector
@@ -58,8 +61,6 @@ type part struct {
 	stream   *history.Stream
 	from, to history.Moment
 	keys     map[kube.Key]bool // of the selected objects; nil selects all
-	// namespaced is set if keys was chosen and there are objects in namespaces, selected or not.
-	namespaced bool
 }
 
 // empty reports whether none of the objects is selected.
@@ -138,9 +139,9 @@ func (x *Exporter) plan(ctx context.Context, sel Selection) ([]*part, *Header, e
 		return nil, nil, ErrNothing
 	}
 	for _, p := range all {
-		// That there was no such object is a part of the record. But the objects of a resource
-		// without namespaces were only left out.
-		if p.empty() && !sel.Named && !p.namespaced {
+		// That there was no such object is a part of the record. But cluster-scoped objects
+		// were only left out.
+		if p.empty() && sel.Namespace != "" && !sel.Named && slices.Contains(sel.ClusterScoped, p.stream.Resource()) {
 			continue
 		}
 		parts = append(parts, p)
@@ -248,9 +249,8 @@ func (sel Selection) whole() bool {
 // about a chosen object matches, too.
 func (p *part) choose(ctx context.Context, sel Selection, chosen map[string]bool) error {
 	keys := map[kube.Key]bool{}
-	anywhere := slices.Contains(sel.Anywhere, p.stream.Resource())
+	anywhere := sel.Named && slices.Contains(sel.ClusterScoped, p.stream.Resource())
 	match := func(o *scan.Object) error {
-		p.namespaced = p.namespaced || o.Key.Namespace() != ""
 		if ns := o.Key.Namespace(); sel.Namespace != "" && ns != sel.Namespace && (ns != "" || !anywhere) {
 			return nil
 		}

@@ -222,7 +222,7 @@ func TestSelections(t *testing.T) {
 func TestNoneSelected(t *testing.T) {
 	s := openStore(t)
 	fill(t, s)
-	services, nodes := kube.Resource{Version: "v1", Name: "services"}, kube.Resource{Version: "v1", Name: "nodes"}
+	services, nodes, jobs := kube.Resource{Version: "v1", Name: "services"}, kube.Resource{Version: "v1", Name: "nodes"}, kube.Resource{Group: "batch", Version: "v1", Name: "jobs"}
 	begin := func(res kube.Resource, objects ...*scan.Object) {
 		t.Helper()
 		st, err := s.Stream(res)
@@ -242,9 +242,11 @@ func TestNoneSelected(t *testing.T) {
 	}
 	begin(services, pod(t, "other", "lamp", 7, "Running"))
 	begin(nodes, pod(t, "", "n1", 8, "Running"))
-	for want, named := range map[string]bool{"pods services": false, "pods services nodes": true} {
+	begin(jobs) // there were none, in any namespace
+	for want, named := range map[string]bool{"pods services jobs": false, "pods services nodes jobs": true} {
 		sel := everything()
-		sel.Resources, sel.Named, sel.Namespace = []kube.Resource{pods, services, nodes}, named, "team"
+		sel.Resources, sel.Named, sel.Namespace = []kube.Resource{pods, services, nodes, jobs}, named, "team"
+		sel.ClusterScoped = []kube.Resource{nodes}
 		to := openStore(t)
 		if _, _, err := Import(t.Context(), bytes.NewReader(export(t, s, sel)), to, 0); err != nil {
 			t.Fatal(err)

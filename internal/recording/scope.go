@@ -14,6 +14,9 @@ type Scope struct {
 	LabelSelector string `json:"labelSelector,omitempty"`
 	// Resources are those that were named; none for all.
 	Resources []string `json:"resources,omitempty"`
+	// Denied are the recorded resources that are not in the recording, since who made it may
+	// not list them.
+	Denied []string `json:"denied,omitempty"`
 }
 
 // Only returns the only namespace of a recording, "" if it is not of one.
@@ -26,10 +29,10 @@ func (h *Header) Only() string {
 
 // scope returns what is selected, nil if that is everything.
 func (sel Selection) scope() *Scope {
-	if sel.whole() && !sel.Named {
+	if sel.whole() && !sel.Named && sel.Denied == nil {
 		return nil
 	}
-	s := &Scope{Namespace: sel.Namespace}
+	s := &Scope{Namespace: sel.Namespace, Denied: sel.Denied}
 	if sel.Labels != nil && !sel.Labels.Empty() {
 		s.Selected, s.LabelSelector = true, sel.Labels.String()
 	}

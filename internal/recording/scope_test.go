@@ -42,6 +42,7 @@ func TestScope(t *testing.T) {
 		`null`:                 func(*Selection) {},
 		`{"namespace":"team"}`: func(sel *Selection) { sel.Namespace = "team" },
 		`{"selected":true,"labelSelector":"app=shop"}`: func(sel *Selection) { sel.Labels = app },
+		`{"denied":["secrets"]}`:                       func(sel *Selection) { sel.Denied = []string{"secrets"} },
 		`{"resources":["pods"]}`:                       func(sel *Selection) { sel.Resources, sel.Named = []kube.Resource{pods}, true },
 	} {
 		if got := text(header(change)); got != want {

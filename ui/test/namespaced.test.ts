@@ -16,7 +16,7 @@ function recorded(times: Record<string, number[]>) {
         asked.push(`counts ${namespace} ${resources}`);
         if (!namespace && !resources.includes('nodes')) throw new Error('pods is forbidden');
         const one = (resource: string) => ({ resource, added: [times[namespace]?.length ?? 7, 0], modified: [0, 1], deleted: [1, 0], spans: [{ from: new Date(100).toISOString(), to: new Date(to).toISOString() }], gaps: [] });
-        return { from: new Date(from).toISOString(), to: new Date(to).toISOString(), binSeconds: 1, bins: 2, resources: resources.map(one) };
+        return { from: new Date(from).toISOString(), to: new Date(to).toISOString(), binSeconds: 1, bins: 2, resources: resources.map(one), ...(namespace === 'b' && { denied: ['secrets'] }) };
       },
       async changes(_from: number, _to: number, limit: number, _signal: AbortSignal, resources: readonly string[] = [], more = ''): Promise<Page<ObjectChange>> {
         asked.push(`changes ${namespace} ${resources} ${more}`);
@@ -59,9 +59,10 @@ test('changes of several namespaces are one list, the newest first, in pages', a
 test('counts are the sum of the namespaces, and those of Nodes are asked for once', async () => {
   const { of, asked } = recorded({ a: [1, 2], b: [3] });
   const history = namespaced(of(''), of, () => scopeOf(['a', 'b']));
-  const { resources, bins } = await history.counts(0, 2000, signal, ['pods', 'nodes']);
+  const { resources, bins, denied } = await history.counts(0, 2000, signal, ['pods', 'nodes']);
   assert.deepEqual(resources.map(({ resource, added, modified, deleted, spans }) => [resource, added, modified, deleted, spans.length]), [['pods', [3, 0], [0, 2], [2, 0], 1], ['nodes', [7, 0], [0, 1], [1, 0], 1]]);
   assert.equal(bins, 2);
+  assert.deepEqual(denied, ['secrets'], 'what is left out of one of them');
   assert.deepEqual(asked.sort(), ['counts  nodes', 'counts a pods', 'counts b pods']);
   assert.deepEqual((await history.warnings!(5, signal)).map(({ about }) => about), ['a', 'b']);
   assert.equal((await history.state(signal)).first, 100, 'when the record begins, as its namespaces have it');

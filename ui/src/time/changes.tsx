@@ -75,6 +75,7 @@ export function Changes({ history }: { history: History }) {
       <Marks />
       {message && <p class="failure">{message}</p>}
       {unknown.map((part) => <p key={part.from} class="gap-note muted">{unknownWords(part, covered, recordedFrom.value)}</p>)}
+      {!!counts?.denied?.length && <p class="gap-note muted">Left out, where you may not list them: {counts.denied.join(', ')}.</p>}
       {!found && !message && <p class="muted empty">loading changes</p>}
       {items?.length === 0 && !found?.more && !unknown.some((part) => isAll(part, covered)) && (
         <p class="muted empty" role="status">

@@ -28,6 +28,8 @@ export interface Counts {
     spans: TimeSpan[];
     gaps: TimeSpan[];
   }[];
+  /** What is recorded and left out, since the reader may not list it. */
+  denied?: string[];
 }
 
 export interface Change {

@@ -107,7 +107,8 @@ function sum(answers: Counts[], from: number, to: number): Counts {
     const add = (a: number[], b: number[]): number[] => a.map((n, i) => n + (b[i] ?? 0));
     resources.set(one.resource, known && !CLUSTER.includes(one.resource) ? { ...known, added: add(known.added, one.added), modified: add(known.modified, one.modified), deleted: add(known.deleted, one.deleted) } : one);
   }
-  return { ...first, resources: [...resources.values()] };
+  const denied = [...new Set(answers.flatMap((answer) => answer.denied ?? []))];
+  return { ...first, resources: [...resources.values()], denied };
 }
 
 /** Calls a function for each of a few things at a time. */
