@@ -36,13 +36,16 @@ type leaf struct {
 	server bool     // also valid for serving on loopback
 }
 
+// kubeletClient is the API server as a client of kubelets.
+const kubeletClient = "kube-apiserver-kubelet-client"
+
 // leaves are all certificates of a cluster. The servers share one certificate, since
 // they share one address.
 var leaves = []leaf{
 	{name: "server", ca: "ca", user: "localcluster", server: true},
 	{name: "etcd", ca: "etcd-ca", user: "etcd", server: true}, // also for clients, as peers are
 	{name: "apiserver-etcd", ca: "etcd-ca", user: "kube-apiserver"},
-	{name: "apiserver-kubelet", ca: "ca", user: "kube-apiserver-kubelet-client", groups: []string{"system:masters"}},
+	{name: "apiserver-kubelet", ca: "ca", user: kubeletClient, groups: []string{"system:masters"}},
 	{name: "front-proxy", ca: "front-proxy-ca", user: "front-proxy-client"},
 	{name: "admin", ca: "ca", user: "kubernetes-admin", groups: []string{"system:masters"}},
 	{name: controllerManager, ca: "ca", user: "system:kube-controller-manager"},

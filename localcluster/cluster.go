@@ -70,7 +70,8 @@ type state struct {
 // Ports that are not a component's main port.
 const (
 	portEtcdPeer = "etcd-peer"
-	portPod      = "pod" // the HTTP server that `kubectl port-forward` connects to
+	portPod      = "pod"     // the HTTP server that `kubectl port-forward` connects to
+	portKubelet  = "kubelet" // of all nodes
 	// portFirstReplica is that of the component kube-apiserver behind a balancer.
 	portFirstReplica = "kube-apiserver-1"
 )
@@ -166,7 +167,7 @@ func (c cluster) wipe() error {
 }
 
 // prepare reads or creates the state and the directories, and reserves the ports.
-func (c cluster) prepare(options upOptions) (s state, ports *reservations, err error) {
+func (c cluster) prepare(options upOptions) (s state, _ *reservations, err error) {
 	s, err = c.readState()
 	if errors.Is(err, fs.ErrNotExist) {
 		s, err = state{Nodes: defaultNodes}, nil
@@ -174,7 +175,7 @@ func (c cluster) prepare(options upOptions) (s state, ports *reservations, err e
 	if err != nil {
 		return s, nil, err
 	}
-	ports = &reservations{}
+	ports := &reservations{}
 	defer func() {
 		if err != nil {
 			ports.release()
@@ -189,7 +190,7 @@ func (c cluster) prepare(options upOptions) (s state, ports *reservations, err e
 	if options.apiserverPort != 0 {
 		s.Ports[kubeAPIServer] = options.apiserverPort
 	}
-	users := []string{etcd, portEtcdPeer, kubeAPIServer, controllerManager, kubeScheduler, kwokController, portPod}
+	users := []string{etcd, portEtcdPeer, kubeAPIServer, controllerManager, kubeScheduler, kwokController, portPod, portKubelet}
 	if options.apiservers > 1 {
 		users = append(users, portFirstReplica)
 		for n := 2; n <= options.apiservers; n++ {

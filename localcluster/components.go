@@ -228,7 +228,7 @@ func (c cluster) kwokSpec(s state, client *http.Client) spec {
 			"--kubeconfig=" + c.pki(kwokController+".kubeconfig"),
 			"--manage-all-nodes=true",
 			"--node-ip=127.0.0.1",
-			fmt.Sprintf("--node-port=%d", s.Ports[kwokController]),
+			fmt.Sprintf("--node-port=%d", s.Ports[portKubelet]),
 			// The default is to listen on every interface.
 			"--server-address=" + address,
 			"--tls-cert-file=" + c.pki("server.crt"),
@@ -240,8 +240,6 @@ func (c cluster) kwokSpec(s state, client *http.Client) spec {
 			// kwok would also load a kwok.yaml from the user's home directory.
 			"HOME=" + c.path("pod"),
 			"KWOK_WORKDIR=" + c.path("pod"),
-			// The commands of `kubectl exec`, see podCommands.
-			"PATH=" + c.path("pod", "bin"),
 		},
 		port:   s.Ports[kwokController],
 		health: httpHealth(client, "https://"+address+"/healthz"),

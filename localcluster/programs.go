@@ -17,17 +17,10 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
-	"sigs.k8s.io/kwok/kustomize/crd"
-	"sigs.k8s.io/yaml"
 )
 
 // programs are those that containers run on this machine (`up --run`), by the image: the
@@ -70,25 +63,41 @@ type runner struct {
 	server   string // URL of the API server
 	programs programs
 	client   kubernetes.Interface
-	dynamic  dynamic.Interface
 	launcher launcher
 	out      io.Writer
 
-	pods sync.WaitGroup
-	mu   sync.Mutex // guards ends
-	ends map[types.UID]context.CancelFunc
+	pods    sync.WaitGroup
+	mu      sync.Mutex // guards what follows
+	ends    map[types.UID]context.CancelFunc
+	running map[types.UID]*podProgram
 }
 
-// runPrograms runs the programs until ctx ends. The returned function waits until they have
-// ended.
-func (c cluster) runPrograms(ctx context.Context, server string, programs programs, out io.Writer) (wait func(), err error) {
-	r := &runner{cluster: c, server: server, programs: programs, launcher: newLauncher(), out: out, ends: map[types.UID]context.CancelFunc{}}
-	if r.client, err = c.client(); err != nil {
-		return nil, err
+// of returns the program of a Pod while it is run; nil for other Pods.
+func (r *runner) of(pod types.UID) *podProgram {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.running[pod]
+}
+
+func (r *runner) set(pod types.UID, p *podProgram) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if p == nil {
+		delete(r.running, pod)
+		return
 	}
-	if r.dynamic, err = c.dynamicClient(); err != nil {
-		return nil, err
+	r.running[pod] = p
+}
+
+func (c cluster) newRunner(server string, programs programs, client kubernetes.Interface, out io.Writer) *runner {
+	return &runner{
+		cluster: c, server: server, programs: programs, client: client, launcher: newLauncher(), out: out,
+		ends: map[types.UID]context.CancelFunc{}, running: map[types.UID]*podProgram{},
 	}
+}
+
+// start runs the programs until ctx ends. The returned function waits until they have ended.
+func (r *runner) start(ctx context.Context) (wait func(), err error) {
 	factory := informers.NewSharedInformerFactory(r.client, 0)
 	informer := factory.Core().V1().Pods().Informer()
 	if _, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
@@ -151,18 +160,15 @@ func (r *runner) run(ctx context.Context, pod *corev1.Pod, program string) {
 		fmt.Fprintf(r.out, "Pod %s/%s: %s\n", pod.Namespace, pod.Name, fmt.Sprintf(format, args...))
 	}
 	p, err := r.prepare(ctx, pod, program)
-	if err == nil {
-		err = r.redirect(ctx, pod, p)
-	}
-	if p != nil {
-		defer p.close()
-	}
 	if err != nil {
 		if ctx.Err() == nil {
 			report("%s is not run: %v", program, err)
 		}
 		return
 	}
+	defer p.close()
+	r.set(pod.UID, p)
+	defer r.set(pod.UID, nil)
 	for delay := firstRestart; ; delay = min(2*delay, lastRestart) {
 		report("running %s at %s", program, p.address)
 		err := r.runOnce(ctx, p)
@@ -203,72 +209,4 @@ func (r *runner) runOnce(ctx context.Context, p *podProgram) error {
 		<-ended
 	}
 	return ctx.Err()
-}
-
-var (
-	kwokVersion   = schema.GroupVersion{Group: "kwok.x-k8s.io", Version: "v1alpha1"}
-	crdResource   = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
-	kwokResources = map[string]string{"PortForward": "portforwards", "Logs": "logs"}
-)
-
-// redirect lets kwok lead port-forward and logs of a Pod to its program.
-func (r *runner) redirect(ctx context.Context, pod *corev1.Pod, p *podProgram) error {
-	var forwards []any
-	for _, port := range pod.Spec.Containers[0].Ports {
-		forwards = append(forwards, map[string]any{"ports": []any{int64(port.ContainerPort)}, "target": map[string]any{"address": p.address, "port": int64(port.ContainerPort)}})
-	}
-	specs := map[string]map[string]any{
-		"Logs": {"logs": []any{map[string]any{"containers": []any{pod.Spec.Containers[0].Name}, "logsFile": p.log, "previousLogsFile": p.log, "follow": true}}},
-	}
-	if forwards != nil {
-		specs["PortForward"] = map[string]any{"forwards": forwards}
-	}
-	for kind, spec := range specs {
-		object := &unstructured.Unstructured{Object: map[string]any{
-			"apiVersion": kwokVersion.String(), "kind": kind,
-			"metadata": map[string]any{"name": pod.Name, "namespace": pod.Namespace},
-			"spec":     spec,
-		}}
-		object.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: pod.Name, UID: pod.UID}})
-		_, err := r.dynamic.Resource(kwokVersion.WithResource(kwokResources[kind])).Namespace(pod.Namespace).
-			Apply(ctx, pod.Name, object, metav1.ApplyOptions{FieldManager: "localcluster", Force: true})
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// definePodResources lets kwok read the resources of redirect, which are then in the cluster.
-func definePodResources(specs []spec, c cluster) {
-	for i := range specs {
-		if specs[i].name != kwokController {
-			continue
-		}
-		before := specs[i].before
-		specs[i].args = append(specs[i].args, "--enable-crds=Logs,PortForward")
-		specs[i].before = func(ctx context.Context) error {
-			if err := c.createPodResources(ctx); err != nil {
-				return err
-			}
-			return before(ctx)
-		}
-	}
-}
-
-func (c cluster) createPodResources(ctx context.Context) error {
-	client, err := c.dynamicClient()
-	if err != nil {
-		return err
-	}
-	for _, definition := range [][]byte{crd.Logs, crd.PortForward} {
-		object := &unstructured.Unstructured{}
-		if err := yaml.Unmarshal(definition, object); err != nil {
-			return err
-		}
-		if _, err := client.Resource(crdResource).Create(ctx, object, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
-			return fmt.Errorf("defining %s: %w", object.GetName(), err)
-		}
-	}
-	return nil
 }

@@ -31,6 +31,7 @@ type upOptions struct {
 	balance       balancer.Mode // with several API servers
 	untilEOF      bool
 	programs      programs
+	exec          bool // commands of kubectl exec run on this machine
 }
 
 const defaultNodes = 5
@@ -103,6 +104,7 @@ that are ready, and balances
 	command.Flags().StringArrayVar(&apiserverArgs, "apiserver-arg", nil, "`NAME=VALUE` of a flag of kube-apiserver, such as audit-log-path=/tmp/audit.log; replaces localcluster's own value of that flag; may be repeated; not kept for the next up")
 	command.Flags().StringVar(&options.stages, "stages", "", "`DIR` of files *.yaml with further stages of kwok, which then names itself kubelet in what it writes; not kept for the next up")
 	command.Flags().StringArrayVar(&run, "run", nil, "`IMAGE=PROGRAM`, such as watchkeeper=bin/watchkeeper: Pods whose first container has that image run the program on this machine, as you; may be repeated; not kept for the next up")
+	command.Flags().BoolVar(&options.exec, "exec", false, "let kubectl exec run commands on this machine, as you; not kept for the next up")
 	command.Flags().IntVar(&options.apiservers, "apiservers", 1, "number of API servers; not kept for the next up")
 	command.Flags().StringVar(&balance, "balance", string(balancer.Connection), "what a balancer spreads over several API servers: connection, request or random")
 	command.Flags().BoolVar(&options.untilEOF, "until-eof", false, "also stop at the end of standard input: a pipe from the program that has started this one ends with that program, even if it is killed")
@@ -147,7 +149,7 @@ func up(ctx context.Context, c cluster, options upOptions, out io.Writer) error 
 	if err := c.writeKubeconfigs(server); err != nil {
 		return err
 	}
-	if err := c.writeKwokConfig(s, options.stages); err != nil {
+	if err := c.writeKwokConfig(options.stages); err != nil {
 		return err
 	}
 	apiservers := s.apiservers(options.apiservers)
@@ -164,9 +166,6 @@ func up(ctx context.Context, c cluster, options upOptions, out io.Writer) error 
 	}
 	if options.stages != "" {
 		nameKubelet(specs)
-	}
-	if len(options.programs) > 0 {
-		definePodResources(specs, c)
 	}
 	s.Commands = map[string][]string{}
 	for _, spec := range specs {
@@ -192,12 +191,24 @@ func up(ctx context.Context, c cluster, options upOptions, out io.Writer) error 
 	}
 	supervisor.ready = httpHealth(client, server+"/readyz")
 	supervisor.replicas = several
-	pods, err := servePods(ctx, c, s.Ports[portPod])
+	files := c.podFiles(s)
+	pods, err := servePods(ctx, files)
 	if err != nil {
 		return err
 	}
 	defer pods()
 	defer cancel() // pods waits for goroutines that end with ctx
+	admin, err := c.client()
+	if err != nil {
+		return err
+	}
+	programs := c.newRunner(server, options.programs, admin, out)
+	kubelet, err := c.serveKubelet(ctx, s.Ports[portKubelet], &kubelet{client: admin, files: files, exec: options.exec, launcher: supervisor.launcher, target: programs.of})
+	if err != nil {
+		return err
+	}
+	defer kubelet()
+	defer cancel()
 	control, err := serveControl(ctx, supervisor, cancel)
 	if err != nil {
 		return err
@@ -213,12 +224,12 @@ func up(ctx context.Context, c cluster, options upOptions, out io.Writer) error 
 		return err
 	}
 	if len(options.programs) > 0 {
-		programs, err := c.runPrograms(ctx, server, options.programs, out)
+		ended, err := programs.start(ctx)
 		if err != nil {
 			return err
 		}
-		defer programs()
-		defer cancel() // programs waits for those that end with ctx
+		defer ended()
+		defer cancel() // for the programs, which end with ctx
 	}
 	// Package testcluster reads this line.
 	fmt.Fprintf(out, "ready %s  kubeconfig %s\n", server, c.kubeconfig())

@@ -81,7 +81,7 @@ func Start(nodes int, flags ...string) (*Cluster, error) {
 	c.up, err = testcluster.StartContext(context.Background(), testcluster.Options{
 		Binary: bin,
 		Dir:    c.Dir,
-		Flags:  slices.Concat([]string{"--nodes", fmt.Sprint(nodes)}, replicas(flags), flags),
+		Flags:  slices.Concat([]string{"--nodes", fmt.Sprint(nodes), "--exec"}, replicas(flags), flags),
 	})
 	if err == nil {
 		c.Config, err = clientcmd.RESTConfigFromKubeConfig(c.up.Kubeconfig())

@@ -119,10 +119,15 @@ func TestPrograms(t *testing.T) {
 
 	apply("two", "configMap: {name: kube-root-ca.crt}")
 	c.awaitSaid("Pod default/two: " + file + " is not run: its volume data is neither a claim nor an emptyDir")
-	// Other Pods have kwok's containers.
+	// Other Pods have simulated containers, whose commands run here only with --exec.
 	c.kubectl("run", "other", "--image=registry.example/other")
 	c.kubectl("wait", "pod/other", "--for=condition=Ready", "--timeout=150s")
 	if out := c.kubectl("logs", "other"); !strings.Contains(out, "listening on :8080") {
 		t.Errorf("log of another Pod: %s", out)
+	}
+	for _, pod := range []string{"one", "other"} {
+		if out, err := c.try("kubectl", "exec", pod, "--", "id"); err == nil || !strings.Contains(out, "up --exec") && pod == "other" {
+			t.Errorf("exec in %s: %v, %s", pod, err, out)
+		}
 	}
 }

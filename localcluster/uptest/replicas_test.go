@@ -19,7 +19,7 @@ const configMaps = "/api/v1/namespaces/default/configmaps"
 // TestReplicas: three API servers behind a balancer that forwards requests.
 func TestReplicas(t *testing.T) {
 	t.Parallel()
-	c := start(t, t.TempDir(), "--nodes", "1", "--apiservers", "3", "--balance", "request")
+	c := start(t, t.TempDir(), "--nodes", "1", "--apiservers", "3", "--balance", "request", "--exec")
 	if out := c.run("status"); !strings.Contains(out, "API ready") || strings.Count(out, "running") != len(components)+2 {
 		t.Errorf("status says:\n%s", out)
 	}

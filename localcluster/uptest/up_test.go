@@ -12,12 +12,15 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -177,7 +180,7 @@ func (c *cluster) deploy(name string, replicas int) {
 
 func TestCluster(t *testing.T) {
 	t.Parallel()
-	c := start(t, t.TempDir(), "--nodes", "3", "--feature-gates", "ClusterTrustBundle=true", "--runtime-config", "certificates.k8s.io/v1beta1=true")
+	c := start(t, t.TempDir(), "--nodes", "3", "--exec", "--feature-gates", "ClusterTrustBundle=true", "--runtime-config", "certificates.k8s.io/v1beta1=true")
 	// In this order: each subtest but the last leaves the cluster usable.
 	t.Run("nodes", c.testNodes)
 	t.Run("pods", c.testPods)
@@ -185,6 +188,7 @@ func TestCluster(t *testing.T) {
 	t.Run("crash loop", c.testCrashLoop)
 	t.Run("load", c.testLoad)
 	t.Run("only loopback", c.testLoopback)
+	t.Run("listeners", c.testListeners)
 	t.Run("busy directory", c.testBusy)
 	t.Run("explicit server", c.testExplicitServer)
 	t.Run("stop and start", c.testStopStart)
@@ -338,7 +342,7 @@ func (c *cluster) testLoopback(t *testing.T) {
 			}
 		}
 	}
-	found := 0
+	found, known := 0, slices.Collect(maps.Values(c.ports()))
 	for _, pid := range append(c.pids(), c.up.Process.Pid) {
 		sockets, err := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", pid))
 		if err != nil {
@@ -355,11 +359,29 @@ func (c *cluster) testLoopback(t *testing.T) {
 			if !strings.HasPrefix(address, "0100007F:") { // 127.0.0.1
 				t.Errorf("process %d listens on %s", pid, address)
 			}
+			// Those of the state are tried by testListeners.
+			if port, err := strconv.ParseInt(address[strings.Index(address, ":")+1:], 16, 32); err != nil || !slices.Contains(known, int(port)) {
+				t.Errorf("process %d listens on the port of %s, which is not in state.json", pid, address)
+			}
 		}
 	}
 	if found < len(components) {
 		t.Errorf("found only %d listening sockets", found)
 	}
+}
+
+// ports returns the ports by what listens there.
+func (c *cluster) ports() map[string]int {
+	c.t.Helper()
+	data, err := os.ReadFile(filepath.Join(c.dir, "state.json"))
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	var state struct{ Ports map[string]int }
+	if err := json.Unmarshal(data, &state); err != nil {
+		c.t.Fatal(err)
+	}
+	return state.Ports
 }
 
 func (c *cluster) pids() []int {
