@@ -196,6 +196,11 @@ func (o *diagnoseOptions) ask(ctx context.Context) error {
 	if err := o.get(ctx, findingsAPI, query, &found); err != nil {
 		return err
 	}
+	if len(found.Items) == 0 && o.namespace != "" {
+		if err := o.knownNamespace(ctx); err != nil {
+			return err
+		}
+	}
 	err = o.page(o.streams, func(w io.Writer) error {
 		if o.format != "text" {
 			return o.marshal(w, found)

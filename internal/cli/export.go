@@ -4,6 +4,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -116,6 +117,9 @@ func (o *exportOptions) run(ctx context.Context, resources []string, temp *tempo
 	}
 	body, err := o.open(ctx, exportPath, q)
 	if err != nil {
+		if namespace != "" {
+			err = cmp.Or(o.knownNamespace(ctx), err)
+		}
 		return err
 	}
 	defer body.Close()

@@ -4,6 +4,7 @@
 package cli_test
 
 import (
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -124,6 +125,23 @@ func TestDenied(t *testing.T) {
 	} {
 		if _, errs, _ := run(strings.Fields(line)...); !strings.Contains(errs, want) {
 			t.Errorf("%s says %q, want %q", line, errs, want)
+		}
+	}
+}
+
+// TestUnknownNamespace: a command about a namespace that the record does not have says so, not
+// that nothing changed or fails there.
+func TestUnknownNamespace(t *testing.T) {
+	const epochs = `"epochs":[{"epoch":1,"span":{"from":{"resourceVersion":"1","time":"2026-01-01T00:00:00Z"},"to":{"resourceVersion":"9","time":"2026-01-01T01:00:00Z"}},"gaps":[]}]`
+	newFakeGateway(t, map[string]string{
+		"":                                  `{"recording":{"state":"on"},"resources":[{"resource":"namespaces",` + epochs + `},{"resource":"pods",` + epochs + `}]}`,
+		"/changes":                          `{"items":[]}`,
+		"/diff/api/v1/namespaces/nope/pods": `{"resource":"pods","items":[]}`,
+		"/watchkeeper/v1/findings":          `{"items":[],"objects":15}`,
+	})
+	for _, line := range []string{"changes pods", "diff", "diagnose", "record export -o " + filepath.Join(t.TempDir(), "a.wkr")} {
+		if out, errs, code := run(append(strings.Fields(line), "-n", "nope")...); code == 0 || !strings.Contains(errs, "nothing is recorded in namespace nope\n") {
+			t.Errorf("%s: %d %q %q", line, code, out, errs)
 		}
 	}
 }

@@ -250,6 +250,8 @@ func TestProjectionsRefused(t *testing.T) {
 		{"pods?resourceVersion=0&fields=a%5B&as=rows", "", "", 400, "an index or a quoted name"},
 		{"pods?resourceVersion=0&as=rows", "", "", 400, "as=rows needs fields"},
 		{"pods?resourceVersion=0&fields=a&as=columns", "", "", 400, "it has to be rows or csv or xlsx"},
+		{"pods?resourceVersion=0&as=rwos", "", "", 400, "it has to be rows or csv or xlsx"},
+		{"pods?resourceVersion=0&repeated=omit", "", "", 400, "repeated=omit is for as=rows"},
 		{"pods?resourceVersion=0&as=csv", "", "", 400, "as=csv needs fields"},
 		{"pods?watch=1&resourceVersion=0&as=csv&fields=a", "", "", 400, "only a list has CSV"},
 		{"pods?resourceVersion=0&fields=a&as=csv", "Accept", "application/json", 406, "accept text/csv"},
@@ -308,7 +310,7 @@ func TestProjectionsRefused(t *testing.T) {
 	default:
 	}
 	// Paths that only look like reads of objects are passed through.
-	for _, path := range []string{"/api/v1/namespaces/d/services/s/proxy/pods?fields=a", "/api/v1/namespaces/d/pods/a/log?fields=a", "/healthz?fields=a", "/api/v1/pods?as=other"} {
+	for _, path := range []string{"/api/v1/namespaces/d/services/s/proxy/pods?fields=a", "/api/v1/namespaces/d/pods/a/log?fields=a", "/healthz?fields=a", "/healthz?as=rwos"} {
 		if code, body := b.get(path); code != http.StatusTeapot {
 			t.Errorf("%s: %d %s", path, code, body)
 		}

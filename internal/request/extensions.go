@@ -44,17 +44,11 @@ const (
 
 // isProjection reports whether a request for a resource is for a projection.
 func isProjection(r *http.Request) bool {
-	if r.Method != http.MethodGet || !asks(r, fieldsParameter) && !asksForm(r) {
+	if r.Method != http.MethodGet || !asks(r, fieldsParameter) && !asks(r, asParameter) && !asks(r, repeatedParameter) {
 		return false
 	}
 	_, ok := ParsePath(r.URL.Path)
 	return ok
-}
-
-// asksForm reports whether a request has the parameter as with a value of the gateway's. The
-// API server ignores it, whatever its value is.
-func asksForm(r *http.Request) bool {
-	return mentions(r, asParameter) && slices.Contains(projectionForms, r.URL.Query().Get(asParameter))
 }
 
 // projectionForms are the values of the parameter as.
@@ -101,7 +95,7 @@ func parseFields(r *http.Request, rd *Read) error {
 	query := r.URL.Query()
 	paths, err := ParseProjection(query, projectionForms...)
 	changes, repeatedErr := ParseRepeated(query)
-	err = cmp.Or(err, repeatedErr)
+	err = cmp.Or(repeatedErr, err)
 	file := files[query.Get(asParameter)]
 	refusal := jsonOnly(r.Header.Get("Accept"))
 	if file != 0 {
