@@ -17,22 +17,30 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/clustertest"
 )
 
-// TestSharedCommands: the commands read a gateway in shared mode with a user's token.
-func TestSharedCommands(t *testing.T) {
-	inStage(t, quiet)
-	shared := startShared(t, "--data-dir", t.TempDir())
-	token, err := cluster.AdminToken(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+// recordedWeb starts a gateway in shared mode, and in a namespace the Deployment web, whose
+// creation is in the history.
+func recordedWeb(t *testing.T) (shared *clustertest.SharedGateway, ns string) {
+	t.Helper()
+	shared = startShared(t, "--data-dir", t.TempDir())
 	// The history tells of a creation only if the record began before it.
 	eventually(t, "a record of Deployments", func() bool {
 		head, _ := gauge(t, shared.Gateway, `watchkeeper_history_head_rv{resource="deployments.v1.apps"}`)
 		return head > 0
 	})
-	ns := namespace(t)
+	ns = namespace(t)
 	kubectl(t, "-n", ns, "create", "deployment", "web", "--image=registry.example/web:1.0")
 	kubectl(t, "-n", ns, "rollout", "status", "deployment/web", "--timeout=150s")
+	return shared, ns
+}
+
+// TestSharedCommands: the commands read a gateway in shared mode with a user's token.
+func TestSharedCommands(t *testing.T) {
+	inStage(t, quiet)
+	shared, ns := recordedWeb(t)
+	token, err := cluster.AdminToken(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
 	dir := getFiles(t, "https://127.0.0.1:1") // of a context without credentials
 	command := func(line string, args ...string) string {
 		return outcomeOf(t, dir, cluster.Program(), append(append(strings.Fields(line), "-n", ns, "--server", shared.URL, "--certificate-authority", shared.CA), args...))
@@ -74,14 +82,7 @@ var withoutGateway = []string{"completion", "help", "open", "serve", "version"}
 func TestCommandsOfTeam(t *testing.T) {
 	clustertest.SkipShort(t)
 	inStage(t, quiet)
-	shared := startShared(t, "--data-dir", t.TempDir())
-	eventually(t, "a record of Deployments", func() bool {
-		head, _ := gauge(t, shared.Gateway, `watchkeeper_history_head_rv{resource="deployments.v1.apps"}`)
-		return head > 0
-	})
-	ns := namespace(t)
-	kubectl(t, "-n", ns, "create", "deployment", "web", "--image=registry.example/web:1.0")
-	kubectl(t, "-n", ns, "rollout", "status", "deployment/web", "--timeout=150s")
+	shared, ns := recordedWeb(t)
 	kubectl(t, "-n", ns, "set", "image", "deployment/web", "web=registry.example/web:2.0")
 	kubectl(t, "-n", ns, "rollout", "status", "deployment/web", "--timeout=150s")
 
