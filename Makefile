@@ -73,7 +73,7 @@ test: build ## Runs the tests that protect a change (8 minutes). It prints what 
 	@scripts/test -short
 
 .PHONY: test-all
-test-all: build ## Runs all tests except the soak tests (about 40 minutes). One part: scripts/test PART.
+test-all: build ## Runs all tests except the soak tests (about 30 minutes). One part: scripts/test PART.
 	@scripts/deps test-all
 	@scripts/gofmt
 	@scripts/test
