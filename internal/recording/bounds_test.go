@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -191,6 +192,48 @@ func TestImportLimits(t *testing.T) {
 	}
 	if got, want := story(t, to), story(t, from); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+// TestImportRVs: a recording up to the greatest resourceVersion shows its objects; a greater one
+// is refused, wherever it is.
+func TestImportRVs(t *testing.T) {
+	const most, more = uint64(math.MaxInt64), uint64(math.MaxUint64)
+	const at = `"at":"2026-01-01T00:00:00Z"`
+	file := func(begin, object, event, gap, end uint64) []byte {
+		lines := []string{
+			`{"recording":{"format":1}}`, fmt.Sprintf(`{"stream":{"version":"v1","resource":"pods","listKind":"PodList","rv":%d,%s}}`, begin, at),
+			`{"form":{"json":{"kind":"Pod","apiVersion":"v1","metadata":{}}}}`,
+			fmt.Sprintf(`{"object":{"json":{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a","resourceVersion":"%d"}}}}`, object),
+			fmt.Sprintf(`{"event":{"type":"ADDED",%s,"json":{"kind":"Pod","apiVersion":"v1","metadata":{"name":"b","resourceVersion":"%d"}}}}`, at, event),
+			fmt.Sprintf(`{"gap":{"from":{"rv":%d,%s},"to":{"rv":%d,%s}}}`, event, at, gap, at), fmt.Sprintf(`{"head":{"rv":%d,%s}}`, end, at),
+		}
+		return recorded(t, lines...)
+	}
+	s := openStore(t)
+	if _, _, err := Import(t.Context(), bytes.NewReader(file(1, 1, most, most, most)), s, 0); err != nil {
+		t.Fatal(err)
+	}
+	names := 0
+	for _, st := range s.Streams(pods) {
+		for o, err := range st.List(t.Context(), most, "", "") {
+			if err != nil {
+				t.Fatal(err)
+			}
+			names++
+			t.Log(o.Key)
+		}
+	}
+	if names != 2 {
+		t.Errorf("there are %d objects, want 2", names)
+	}
+	for name, test := range map[string][]byte{
+		"begin": file(more, 1, more, more, more), "object": file(1, more, 5, 5, 5), "event": file(1, 1, more, more, more),
+		"gap": file(1, 1, 5, more, more), "end": file(1, 1, 5, 5, more), "just above": file(1, 1, 5, 5, most+1),
+	} {
+		if _, _, err := Import(t.Context(), bytes.NewReader(test), openStore(t), 0); !errors.Is(err, ErrDamaged) {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
 

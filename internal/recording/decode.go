@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"hash"
 	"io"
+	"math"
 	"slices"
 	"strings"
 
@@ -20,6 +21,10 @@ import (
 
 	"github.com/watchkeeper/watchkeeper/informer/scan"
 )
+
+// maxRV is the greatest resourceVersion that an API server can have: a revision of etcd is an
+// int64.
+const maxRV = math.MaxInt64
 
 // A decoder reads lines and verifies their number and checksum.
 type decoder struct {
@@ -211,6 +216,9 @@ func (d *decoder) object(l *objectLine) (*scan.Object, error) {
 	}
 	if len(o.Key) > maxKey {
 		return nil, d.damaged("a name of %d bytes", len(o.Key))
+	}
+	if o.RV > maxRV {
+		return nil, d.damaged("the resourceVersion %d", o.RV)
 	}
 	return o, d.print(o, l)
 }

@@ -323,8 +323,8 @@ func (im *importer) end(head *momentLine) error {
 	if err := im.flush(); err != nil {
 		return err
 	}
-	if head.RV < im.last.RV {
-		return im.d.damaged("the end at %d comes before %d", head.RV, im.last.RV)
+	if head.RV < im.last.RV || head.RV > maxRV {
+		return im.d.damaged("the end at %d after %d", head.RV, im.last.RV)
 	}
 	im.last = history.Moment{RV: head.RV, At: head.At}
 	err := im.append(nil)
