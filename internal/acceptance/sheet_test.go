@@ -192,7 +192,7 @@ func readBook(t *testing.T, file string) *sheet.Workbook {
 	if err != nil {
 		t.Fatal(err)
 	}
-	book, problems, err := sheet.Read(data)
+	book, problems, err := sheet.Read(sheet.NewBudget(t.Context(), 1<<30), data)
 	if err != nil || problems != nil {
 		t.Fatal(err, problems)
 	}

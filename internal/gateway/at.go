@@ -5,12 +5,14 @@ package gateway
 
 import (
 	"context"
+	"io"
 	"net/http"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/watchkeeper/watchkeeper/internal/access"
+	"github.com/watchkeeper/watchkeeper/internal/fairness"
 	"github.com/watchkeeper/watchkeeper/internal/request"
 	"github.com/watchkeeper/watchkeeper/internal/selfreview"
 	"github.com/watchkeeper/watchkeeper/internal/status"
@@ -76,6 +78,35 @@ func (g *Gateway) answerAt(rec *responseRecorder, r *http.Request) {
 	}
 }
 
+// Reviews whose bodies are in memory, which have to arrive within reviewTime.
+const (
+	maxReviews        = 64
+	maxReviewsPerUser = 8
+	reviewTime        = 10 * time.Second
+)
+
+func newReviews(users bool) *fairness.Queue {
+	o := fairness.QueueOptions{Slots: maxReviews, MaxWaiting: maxReviews, Wait: reviewTime}
+	if users {
+		o.PerKey = maxReviewsPerUser
+	}
+	return fairness.NewQueue(o)
+}
+
+// A reviewBody has a deadline until it was read: later, that would end the request.
+type reviewBody struct {
+	io.ReadCloser
+	ctl *http.ResponseController
+}
+
+func (b *reviewBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if err != nil {
+		b.ctl.SetReadDeadline(time.Time{}) //nolint:errcheck // there is nothing else to do
+	}
+	return n, err
+}
+
 // answerReview answers a review of what the client may do, where it can only read. The
 // reason is why writes are denied.
 func (g *Gateway) answerReview(rec *responseRecorder, r *http.Request, kind selfreview.Kind, reason string) {
@@ -86,11 +117,21 @@ func (g *Gateway) answerReview(rec *responseRecorder, r *http.Request, kind self
 			g.forward(w, r)
 		}
 	}
-	// A client that does not send its body must not delay the end of the gateway.
+	user, _ := fairness.UserOf(r.Context())
+	slot, err := g.reviews.Acquire(r.Context(), user.Name)
+	if err != nil {
+		status.Write(rec, r, status.TooMany("other reviews are being read: try again", 1))
+		return
+	}
+	defer slot.Release()
+	// A client that does not send its body must not delay others, or the end of the gateway.
+	ctl := http.NewResponseController(rec)
+	ctl.SetReadDeadline(time.Now().Add(reviewTime)) //nolint:errcheck // there is nothing else to do
+	r.Body = &reviewBody{r.Body, ctl}
 	cut, release, _ := g.tracker.Bind(r.Context(), false)
 	defer release()
 	defer context.AfterFunc(cut, func() {
-		http.NewResponseController(rec).SetReadDeadline(time.Now()) //nolint:errcheck // there is nothing else to do
+		ctl.SetReadDeadline(time.Now()) //nolint:errcheck // see above
 	})()
 	h.Serve(rec, r, kind)
 }

@@ -39,8 +39,26 @@ type extensions struct {
 	workbook   http.Handler
 }
 
+// maxFields and maxQuery bound the fields of a header, which are copied for each request that
+// an extension makes of its own, and the bytes of a query. A multiwatch has many reads in its
+// query.
+const (
+	maxFields = 1000
+	maxQuery  = 32 << 10
+)
+
 func (e *extensions) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	fields := 0
+	for _, values := range r.Header {
+		fields += len(values)
+	}
 	switch path := r.URL.Path; {
+	case fields > maxFields:
+		status.Write(w, r, status.New(http.StatusRequestHeaderFieldsTooLarge, metav1.StatusReasonBadRequest,
+			fmt.Sprintf("the header has %d fields: at most %d are possible", fields, maxFields)))
+	case path != multiwatchPath && len(r.URL.RawQuery) > maxQuery:
+		status.Write(w, r, status.New(http.StatusRequestURITooLong, metav1.StatusReasonBadRequest,
+			fmt.Sprintf("the query has %d bytes: at most %d are possible", len(r.URL.RawQuery), maxQuery)))
 	case path == multiwatchPath:
 		e.multiwatch.ServeHTTP(w, r)
 	case isBelow(path, historyapi.Path), isBelow(path, historyapi.StoryPath), path == historyapi.FindingsPath:

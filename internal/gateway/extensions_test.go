@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -48,6 +49,26 @@ func TestExtensions(t *testing.T) {
 	r := newExtensionRig(t)
 	if s := statusOf(t, r.get("/watchkeeper/v1/history/versions/apis/rejected/v1/x/y")); s.Code != http.StatusForbidden || !strings.Contains(s.Message, "--reject-paths") {
 		t.Errorf("%+v", s)
+	}
+	// What a request makes the gateway parse and copy is bounded.
+	var fields []string
+	for range 1001 {
+		fields = append(fields, "X", "")
+	}
+	for _, test := range []struct {
+		path    string
+		headers []string
+		code    int32
+		message string
+	}{
+		{"history/changes?" + strings.Repeat("resource=pods&", 101), nil, 400, "101 resources are named"},
+		{"history/changes?filter=" + strings.Repeat("a+", 101), nil, 400, "the filter has 101 terms"},
+		{"history/changes?filter=" + strings.Repeat("a", 32<<10), nil, 414, "the query has 32775 bytes"},
+		{"multiwatch?watch=" + url.QueryEscape("/api/v1/pods?watch=1"), fields, 431, "the header has"},
+	} {
+		if s := statusOf(t, r.do(http.MethodGet, "/watchkeeper/v1/"+test.path, nil, test.headers...)); s.Code != test.code || !strings.Contains(s.Message, test.message) {
+			t.Errorf("%.60s: %+v", test.path, s)
+		}
 	}
 	if s := statusOf(t, r.get("/watchkeeper/v1/x")); s.Code != http.StatusNotFound || !strings.Contains(s.Message, "openapi.json") {
 		t.Errorf("%+v", s)

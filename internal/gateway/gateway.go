@@ -129,6 +129,7 @@ type Gateway struct {
 	apiPrefix   string
 	tracker     *httpstream.Tracker
 	unproven    *fairness.Queue // of the watches of passUnproven, by user
+	reviews     *fairness.Queue // of the bodies of answerReview, by user
 }
 
 // New returns a gateway. It starts nothing: see [Gateway.Run].
@@ -147,6 +148,7 @@ func New(opts Options) (*Gateway, error) {
 		apiPrefix: dirPath(cmp.Or(opts.APIPrefix, "/")),
 		tracker:   h.tracker,
 		unproven:  newUnproven(opts.Shared != nil),
+		reviews:   newReviews(opts.Shared != nil),
 	}
 	var err error
 	if opts.Shared != nil {
@@ -194,7 +196,7 @@ func New(opts Options) (*Gateway, error) {
 		multiwatch: &multiwatch.Handler{Answer: g.serveInner, Upstream: h.upstreamState, Logger: g.log},
 		history:    history,
 		access:     g.newAccessAPI(),
-		workbook:   workbookapi.New(),
+		workbook:   &workbookapi.Handler{Queue: h.workbooks},
 	}
 	if err := g.mount(opts.WWW, dirPath(cmp.Or(opts.WWWPrefix, defaultWWWPrefix))); err != nil {
 		return nil, err
@@ -213,6 +215,7 @@ func newReads(opts Options) (*reads, prometheus.Histogram) {
 		log:        opts.Logger,
 		recording:  opts.Recording != nil,
 		encodings:  wire.NewCache(encodingBytes),
+		workbooks:  workbookapi.NewQueue(),
 	}
 	h.discovery = upstream.NewDiscovery(h.up, h.background)
 	h.documents = upstream.NewDocuments(h.up)

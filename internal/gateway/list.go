@@ -11,6 +11,7 @@ import (
 	"github.com/watchkeeper/watchkeeper/informer/kube"
 	"github.com/watchkeeper/watchkeeper/informer/scan"
 	"github.com/watchkeeper/watchkeeper/internal/request"
+	"github.com/watchkeeper/watchkeeper/internal/sheet"
 	"github.com/watchkeeper/watchkeeper/internal/status"
 	"github.com/watchkeeper/watchkeeper/internal/wire"
 )
@@ -27,6 +28,14 @@ func (h *reads) list(w *responseRecorder, r *http.Request, q *query, s store) er
 		return err
 	}
 	defer st.close()
+	var workbook *sheet.Budget
+	encoded := func() {}
+	if q.Form.File == wire.XLSX {
+		if workbook, encoded, err = h.workbooks.Acquire(r.Context()); err != nil {
+			return err
+		}
+		defer encoded()
+	}
 	turn, err := h.users.Turn(r.Context())
 	if err != nil {
 		return err
@@ -47,7 +56,13 @@ func (h *reads) list(w *responseRecorder, r *http.Request, q *query, s store) er
 		wire.AlignRows(p.items, head.Columns)
 	}
 	linkNext(w.Header(), r, q, p.next)
-	return h.write(w, r, q, s, &st, turn, func(e *wire.Encoder, f wire.Form) (*wire.Body, error) { return e.List(f, head, p.items) })
+	return h.write(w, r, q, s, &st, turn, func(e *wire.Encoder, f wire.Form) (*wire.Body, error) {
+		if f.File != wire.XLSX {
+			return e.List(f, head, p.items)
+		}
+		defer encoded()
+		return wire.ListXLSX(workbook, f, head, p.items)
+	})
 }
 
 // listState returns the state that a LIST shows, where its page begins, and its

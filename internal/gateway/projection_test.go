@@ -213,7 +213,7 @@ func TestXLSX(t *testing.T) {
 	if h := resp.Header; err != nil || resp.StatusCode != 200 || h.Get("Content-Type") != wire.XLSXType || h.Get("Content-Disposition") != `attachment; filename="pods.xlsx"` {
 		t.Fatalf("%s %v %v", resp.Status, h, err)
 	}
-	book, problems, err := sheet.Read(data)
+	book, problems, err := sheet.Read(sheet.NewBudget(t.Context(), 1<<30), data)
 	if err != nil || problems != nil {
 		t.Fatal(err, problems)
 	}
@@ -249,6 +249,7 @@ func TestProjectionsRefused(t *testing.T) {
 		{"pods?resourceVersion=0&fields=a%5B0%5D", "", "", 400, "only rows can show"},
 		{"pods?resourceVersion=0&fields=a%5B&as=rows", "", "", 400, "an index or a quoted name"},
 		{"pods?resourceVersion=0&as=rows", "", "", 400, "as=rows needs fields"},
+		{"pods?resourceVersion=0&fields=a,b,['a']&as=rows", "", "", 400, "['a'] is there twice"},
 		{"pods?resourceVersion=0&fields=a&as=columns", "", "", 400, "it has to be rows or csv or xlsx"},
 		{"pods?resourceVersion=0&as=rwos", "", "", 400, "it has to be rows or csv or xlsx"},
 		{"pods?resourceVersion=0&repeated=omit", "", "", 400, "repeated=omit is for as=rows"},

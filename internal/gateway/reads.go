@@ -24,6 +24,7 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/upstream"
 	"github.com/watchkeeper/watchkeeper/internal/watchcache"
 	"github.com/watchkeeper/watchkeeper/internal/wire"
+	"github.com/watchkeeper/watchkeeper/internal/workbookapi"
 )
 
 // reads answers LIST, GET and WATCH: of the present from the timelines
@@ -39,6 +40,7 @@ type reads struct {
 	access     *access.Past
 	shared     *access.Shared  // nil in local mode
 	users      *fairness.Users // nil in local mode
+	workbooks  *workbookapi.Queue
 	tracker    *httpstream.Tracker
 	log        *slog.Logger
 	// recording is set if the upstream is a recording, in which nothing changes.
@@ -297,6 +299,9 @@ func (h *reads) write(w *responseRecorder, r *http.Request, q *query, s store, s
 	body, err := encode(enc, form.Form)
 	if errors.Is(err, sheet.ErrInvalid) {
 		return &status.Error{Status: status.BadRequest("as=xlsx: " + err.Error() + ": ask for fewer objects or other fields")}
+	}
+	if err != nil && r.Context().Err() != nil {
+		return context.Cause(r.Context())
 	}
 	if err != nil {
 		if form, err = s.otherForm(r, q, err); err != nil {

@@ -27,6 +27,9 @@ type term struct {
 	part           string
 }
 
+// maxTerms bounds a filter, which is compared with every change.
+const maxTerms = 100
+
 // filter reads the parameters that select changes.
 func (c *call) filter() (f filter, err error) {
 	f.namespace, f.named = c.query.Get("namespace"), c.query.Has("resource")
@@ -36,7 +39,11 @@ func (c *call) filter() (f filter, err error) {
 			return f, refuseBad("type is %q: it has to be %s, %s or %s", t, api.Added, api.Modified, api.Deleted)
 		}
 	}
-	for _, word := range strings.Fields(c.query.Get("filter")) {
+	words := strings.Fields(c.query.Get("filter"))
+	if len(words) > maxTerms {
+		return f, refuseBad("the filter has %d terms: at most %d are possible", len(words), maxTerms)
+	}
+	for _, word := range words {
 		if strings.Contains(word, "=") {
 			return f, refuseBad("filter: %q is not a part of a name: changes are not selected by labels", word)
 		}

@@ -34,6 +34,7 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/request"
 	"github.com/watchkeeper/watchkeeper/internal/status"
 	"github.com/watchkeeper/watchkeeper/internal/upstream"
+	"github.com/watchkeeper/watchkeeper/internal/wire"
 )
 
 const (
@@ -198,7 +199,7 @@ func (h *Handler) refusal(err error) *metav1.Status {
 func writeJSON(w http.ResponseWriter, r *http.Request, answer any) {
 	body, err := json.Marshal(answer)
 	if status.WantsPretty(r) && err == nil {
-		body, err = json.MarshalIndent(answer, "", "  ")
+		body, err = wire.Indent(body)
 	}
 	if err != nil {
 		status.Write(w, r, status.New(http.StatusInternalServerError, metav1.StatusReasonInternalError, err.Error()))

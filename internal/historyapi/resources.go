@@ -146,6 +146,9 @@ func (c *call) mayListNone() error {
 	return refuse(http.StatusForbidden, metav1.StatusReasonForbidden, "you may list none of the recorded resources %s", where)
 }
 
+// maxNamed is how many resources a request may name. Each is looked for among all.
+const maxNamed = 100
+
 // resources returns the recorded resources that the caller may list: all of them, or
 // those that the parameters name, such as deployments.apps. Those that it leaves out are then
 // c.denied, without those that are not in the namespace of the request, or that the gateway's
@@ -155,6 +158,9 @@ func (c *call) resources() ([]kube.Resource, error) {
 	names := c.query["resource"]
 	if len(names) == 0 {
 		chosen = c.store.Resources()
+	}
+	if len(names) > maxNamed {
+		return nil, refuseBad("%d resources are named: at most %d are possible", len(names), maxNamed)
 	}
 	for _, name := range names {
 		found := c.named(name)

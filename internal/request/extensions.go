@@ -138,7 +138,25 @@ func ParseProjection(query url.Values, forms ...string) (*scan.Paths, error) {
 	if err != nil {
 		return nil, fmt.Errorf("fields: %w: name parts of the object such as spec.nodeName,spec.containers[*].image,metadata.labels['a.b/c']", err)
 	}
+	if twice := repeatedColumn(query[fieldsParameter]); as != "" && twice != "" {
+		return nil, fmt.Errorf("fields: the column %s is there twice", twice)
+	}
 	return paths, nil
+}
+
+// repeatedColumn returns a column that the parameter names twice, however it is written; "" if
+// there is none. Each would be a copy of the same text in every row.
+func repeatedColumn(fields []string) string {
+	texts, steps, _ := scan.ParseSteps(strings.Join(fields, ","))
+	seen := map[string]bool{}
+	for i := range steps {
+		key := fmt.Sprint(steps[i])
+		if seen[key] {
+			return texts[i]
+		}
+		seen[key] = true
+	}
+	return ""
 }
 
 // ParseRepeated reads the parameter repeated of rows: whether to leave out what a row

@@ -156,16 +156,19 @@ func TestCorpusLibreOffice(t *testing.T) {
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("soffice: %v\n%s", err, out)
 	}
-	converted, err := excelize.OpenFile(filepath.Join(dir, "out", "corpus.xlsx"))
+	data, err := os.ReadFile(filepath.Join(dir, "out", "corpus.xlsx"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer converted.Close()
+	converted, err := Open(budget(t), data)
+	if err != nil {
+		t.Fatal(err)
+	}
 	for i, group := range groups {
 		for k, c := range group {
-			got, err := cachedValue(converted, refs[i][k])
-			if err != nil {
-				t.Fatal(err)
+			got := cellIn(t, converted, refs[i][k]).value
+			if got == nil {
+				got = "" // an empty text is no value
 			}
 			if !equal(c.Value, got) {
 				t.Errorf("LibreOffice: %s is %#v, want %#v, with %v", c.Formula, got, c.Value, c.Cells)

@@ -97,7 +97,7 @@ func (x *File) formulas() (map[cellRef]any, error) {
 	if len(refs) == 0 {
 		return nil, nil
 	}
-	f, err := excelize.OpenReader(strings.NewReader(string(x.data)), excelize.Options{UnzipSizeLimit: maxUnzipped, UnzipXMLSizeLimit: maxUnzipped})
+	f, err := x.edit()
 	if err != nil {
 		return nil, err
 	}

@@ -42,11 +42,10 @@ func setFormula(f *excelize.File, sheet, cell, formula string) error {
 // edits returns the edits of a file, in words.
 func edits(t *testing.T, data []byte) (lines []string) {
 	t.Helper()
-	x, err := Open(data)
+	x, err := Open(budget(t), data)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer x.Close()
 	objects, err := x.Edits()
 	if err != nil {
 		t.Fatal(err)
@@ -193,7 +192,7 @@ func TestRefresh(t *testing.T) {
 		},
 	}
 	for _, discard := range []bool{false, true} {
-		x, err := Open(data)
+		x, err := Open(budget(t), data)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -205,14 +204,13 @@ func TestRefresh(t *testing.T) {
 			fresh.Rows = append(fresh.Rows, r)
 		}
 		out, kept, err := x.Refresh([]Tab{fresh, pods}, func(tab, cell string) bool { return discard && tab == its && cell == "C2" })
-		x.Close()
 		if err != nil {
 			t.Fatal(err)
 		}
 		if want := map[bool]int{false: 1, true: 0}[discard]; kept != want {
 			t.Errorf("%d cells are kept, want %d", kept, want)
 		}
-		w, problems, err := Read(out)
+		w, problems, err := Read(budget(t), out)
 		if err != nil || problems != nil {
 			t.Fatal(err, problems)
 		}

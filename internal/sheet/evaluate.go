@@ -83,28 +83,3 @@ func compute(f *excelize.File, c, kind cellRef) (value any) {
 }
 
 func quoteSheet(name string) string { return "'" + strings.ReplaceAll(name, "'", "''") + "'" }
-
-// cachedValue returns the value of a cell that the file has, for a formula the one that
-// was computed last: nil, float64, bool, string or [ErrorValue].
-func cachedValue(f *excelize.File, c cellRef) (any, error) {
-	text, err := f.GetCellValue(c.sheet, c.cell, excelize.Options{RawCellValue: true})
-	if err != nil {
-		return nil, err
-	}
-	kind, err := f.GetCellType(c.sheet, c.cell)
-	if err != nil {
-		return nil, err
-	}
-	switch kind {
-	case excelize.CellTypeBool:
-		return text == "1" || text == "TRUE", nil
-	case excelize.CellTypeError:
-		return ErrorValue(text), nil
-	case excelize.CellTypeNumber, excelize.CellTypeUnset:
-		if text == "" {
-			return nil, nil
-		}
-		return strconv.ParseFloat(text, 64)
-	}
-	return text, nil
-}

@@ -61,7 +61,7 @@ func escapeXML(text []byte) []byte {
 
 // writeLinks writes the hidden worksheet, which must not exist yet. sheets are the names of
 // the tabs' worksheets.
-func writeLinks(f *excelize.File, tabs []Tab, sheets []string) error {
+func writeLinks(b *Budget, f *excelize.File, tabs []Tab, sheets []string) error {
 	if _, err := f.NewSheet(reservedTab); err != nil {
 		return err
 	}
@@ -72,6 +72,9 @@ func writeLinks(f *excelize.File, tabs []Tab, sheets []string) error {
 	row := 0
 	write := func(record []any) error {
 		row++
+		if err := b.takeCells(record); err != nil {
+			return err
+		}
 		return w.SetRow("A"+strconv.Itoa(row), record)
 	}
 	err = write([]any{linkTitle, linkVersion})
@@ -106,46 +109,56 @@ func writeLinks(f *excelize.File, tabs []Tab, sheets []string) error {
 	if err := w.Flush(); err != nil {
 		return err
 	}
-	return f.SetSheetVisible(reservedTab, false)
+	// SetSheetVisible reads all worksheets.
+	index, err := f.GetSheetIndex(reservedTab)
+	if err == nil {
+		f.WorkBook.Sheets.Sheet[index].State = "hidden"
+	}
+	return err
 }
 
 // readLinks returns the tabs of the hidden worksheet, with the rows that were written.
-func readLinks(f *excelize.File) ([]Tab, error) {
-	if index, err := f.GetSheetIndex(reservedTab); err != nil || index < 0 {
-		return nil, err
+func readLinks(b *Budget, cells [][]fileCell) ([]Tab, error) {
+	text := func(row []fileCell, column int) string {
+		if column >= len(row) {
+			return ""
+		}
+		return cellText(row[column].value)
 	}
-	rows, err := f.GetRows(reservedTab, excelize.Options{RawCellValue: true})
-	if err != nil {
-		return nil, err
-	}
-	if len(rows) == 0 || len(rows[0]) < 2 || rows[0][0] != linkTitle {
+	if len(cells) == 0 || text(cells[0], 0) != linkTitle {
 		return nil, invalid("its worksheet %q was changed", reservedTab)
 	}
-	if rows[0][1] != linkVersion {
-		return nil, invalid("it was written by a newer Watchkeeper: its version is %s", rows[0][1])
+	if version := text(cells[0], 1); version != linkVersion {
+		return nil, invalid("it was written by a newer Watchkeeper: its version is %s", version)
 	}
 	var tabs []Tab
-	for i, record := range rows[1:] {
-		text := ""
-		for _, part := range record[min(1, len(record)):] {
-			text += part
+	for i, record := range cells[1:] {
+		var value []byte
+		for k := 1; k < len(record); k++ {
+			part := text(record, k)
+			if err := b.take(2 * len(part)); err != nil {
+				return nil, err
+			}
+			value = append(value, part...)
+		}
+		if err := b.TakeJSON(value); err != nil {
+			return nil, err
 		}
 		broken := func(err error) error {
 			return invalid("row %d of its worksheet %q was changed: %v", i+2, reservedTab, err)
 		}
-		switch {
-		case len(record) == 0:
-		case record[0] == linkTab:
+		switch kind := text(record, 0); {
+		case kind == linkTab:
 			var t Tab
-			if err := json.Unmarshal([]byte(text), &t); err != nil {
+			if err := json.Unmarshal(value, &t); err != nil {
 				return nil, broken(err)
 			}
 			t.Cells, t.Rows = nil, nil
 			tabs = append(tabs, t)
-		case record[0] == linkRow && len(tabs) > 0:
+		case kind == linkRow && len(tabs) > 0:
 			t := &tabs[len(tabs)-1]
 			var r Row
-			if err := json.Unmarshal([]byte(text), &r); err != nil {
+			if err := json.Unmarshal(value, &r); err != nil {
 				return nil, broken(err)
 			}
 			t.Rows = append(t.Rows, r)

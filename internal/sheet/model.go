@@ -134,6 +134,8 @@ func (t *Tab) check() error {
 		if len(t.Rows)+len(t.Columns) > 0 {
 			return invalid("it has rows or columns, but no resource")
 		}
+	} else if len(t.Columns) > excelize.MaxColumns-firstPath+1 {
+		return invalid("it has %d columns: at most %d are possible", len(t.Columns), excelize.MaxColumns-firstPath+1)
 	} else if len(t.Columns) > 0 {
 		parsed, _, err := scan.ParseSteps(strings.Join(t.Columns, ","))
 		if err != nil {
@@ -143,10 +145,12 @@ func (t *Tab) check() error {
 			return invalid("columns: each has to be one path")
 		}
 	}
-	for i, column := range t.Columns {
-		if slices.Contains(t.Columns[:i], column) || column == headNamespace || column == headName {
+	heads := map[string]bool{headNamespace: true, headName: true}
+	for _, column := range t.Columns {
+		if heads[column] {
 			return invalid("the column %s is there twice", column)
 		}
+		heads[column] = true
 	}
 	objects := map[[2]string]bool{}
 	for _, r := range t.Rows {

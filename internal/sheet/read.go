@@ -13,13 +13,12 @@ import (
 
 // Read reads an .xlsx file as a workbook. The problems are those of its formulas, and
 // what could not be linked to an object. The error wraps [ErrInvalid] if the file is not
-// one that can be read.
-func Read(data []byte) (*Workbook, []Problem, error) {
-	x, err := Open(data)
+// one that can be read, or the budget is too small.
+func Read(b *Budget, data []byte) (*Workbook, []Problem, error) {
+	x, err := Open(b, data)
 	if err != nil {
 		return nil, nil, err
 	}
-	defer x.Close() //nolint:errcheck // its temporary files
 	return x.Workbook()
 }
 
@@ -28,7 +27,7 @@ func Read(data []byte) (*Workbook, []Problem, error) {
 func (x *File) Workbook() (*Workbook, []Problem, error) {
 	w := &Workbook{}
 	for _, t := range x.tabs {
-		tab, err := t.tab()
+		tab, err := t.tab(x.budget)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -40,7 +39,7 @@ func (x *File) Workbook() (*Workbook, []Problem, error) {
 	return w, slices.Concat(x.problems, w.Problems()), nil
 }
 
-func (t *fileTab) tab() (Tab, error) {
+func (t *fileTab) tab(b *Budget) (Tab, error) {
 	tab := Tab{Name: t.sheet, Columns: []string{}, Rows: []Row{}, Cells: []Cell{}}
 	if t.read != nil {
 		tab = *t.read
@@ -54,6 +53,9 @@ func (t *fileTab) tab() (Tab, error) {
 		last := 0
 		if len(t.rows) > 0 {
 			last = slices.Max(slices.Collect(maps.Keys(t.rows)))
+		}
+		if err := b.take(last * costObject); err != nil {
+			return tab, err
 		}
 		for i := 1; i <= last; i++ {
 			if r := t.rows[i]; r != nil {
@@ -72,7 +74,7 @@ func (t *fileTab) tab() (Tab, error) {
 			if c.formula == "" && (bound && same(old, c.value) || !bound && c.value == nil) {
 				continue
 			}
-			cell, err := t.cellOf(c, k+1, i+1)
+			cell, err := cellOf(b, c, k+1, i+1)
 			if err != nil {
 				return tab, err
 			}
@@ -82,6 +84,9 @@ func (t *fileTab) tab() (Tab, error) {
 		for k := len(t.cells[i]); k < firstPath-1+len(tab.Columns); k++ {
 			if old, bound := tab.bound(k+1, i+1); bound && !same(old, nil) {
 				name, _ := excelize.CoordinatesToCellName(k+1, i+1)
+				if err := b.take(costObject); err != nil {
+					return tab, err
+				}
 				tab.Cells = append(tab.Cells, Cell{Cell: name, Value: json.RawMessage("null")})
 			}
 		}
@@ -89,7 +94,10 @@ func (t *fileTab) tab() (Tab, error) {
 	return tab, nil
 }
 
-func (t *fileTab) cellOf(c fileCell, column, row int) (Cell, error) {
+func cellOf(b *Budget, c fileCell, column, row int) (Cell, error) {
+	if err := b.take(costObject + 3*len(c.formula) + 4*len(cellText(c.value))); err != nil {
+		return Cell{}, err
+	}
 	name, err := excelize.CoordinatesToCellName(column, row)
 	if err != nil {
 		return Cell{}, err

@@ -36,10 +36,16 @@ func (x *File) Refresh(tabs []Tab, drop func(tab, cell string) bool) (data []byt
 	if drop == nil {
 		drop = func(string, string) bool { return false }
 	}
-	if err := x.f.UpdateLinkedValue(); err != nil { // without the values of formulas
+	f, err := x.edit()
+	if err != nil {
 		return nil, 0, err
 	}
-	s, err := newStyles(x.f)
+	defer f.Close() //nolint:errcheck // its temporary files
+	defer recovered(&err)
+	if err := f.UpdateLinkedValue(); err != nil { // without the values of formulas
+		return nil, 0, err
+	}
+	s, err := newStyles(f)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -53,7 +59,7 @@ func (x *File) Refresh(tabs []Tab, drop func(tab, cell string) bool) (data []byt
 		for i := range tabs {
 			if tabs[i].Name == t.sheet {
 				n := 0
-				if link, n, err = t.refresh(x.f, s, &tabs[i], drop); err != nil {
+				if link, n, err = t.refresh(f, s, &tabs[i], drop); err != nil {
 					return nil, 0, err
 				}
 				kept += n
@@ -64,25 +70,25 @@ func (x *File) Refresh(tabs []Tab, drop func(tab, cell string) bool) (data []byt
 	}
 	for i := range tabs {
 		t := &tabs[i]
-		if index, err := x.f.GetSheetIndex(t.Name); err == nil && index >= 0 {
+		if index, err := f.GetSheetIndex(t.Name); err == nil && index >= 0 {
 			continue
 		}
-		if _, err := x.f.NewSheet(t.Name); err != nil {
+		if _, err := f.NewSheet(t.Name); err != nil {
 			return nil, 0, err
 		}
-		if err := t.write(x.f, s); err != nil {
+		if err := t.write(x.budget, f, s); err != nil {
 			return nil, 0, err
 		}
 		links, names = append(links, *t), append(names, t.Name)
 	}
-	for _, defined := range x.f.GetDefinedName() {
+	for _, defined := range f.GetDefinedName() {
 		if strings.HasPrefix(defined.Name, linkName) {
-			if err := x.f.DeleteDefinedName(&excelize.DefinedName{Name: defined.Name, Scope: defined.Scope}); err != nil {
+			if err := f.DeleteDefinedName(&excelize.DefinedName{Name: defined.Name, Scope: defined.Scope}); err != nil {
 				return nil, 0, err
 			}
 		}
 	}
-	if err := x.f.DeleteSheet(reservedTab); err != nil {
+	if err := f.DeleteSheet(reservedTab); err != nil {
 		return nil, 0, err
 	}
 	check := Workbook{Tabs: links}
@@ -91,15 +97,31 @@ func (x *File) Refresh(tabs []Tab, drop func(tab, cell string) bool) (data []byt
 			return nil, 0, err
 		}
 	}
-	if err := writeLinks(x.f, links, names); err != nil {
+	if err := writeLinks(x.budget, f, links, names); err != nil {
 		return nil, 0, err
 	}
-	if err := computeOnOpen(x.f); err != nil {
-		return nil, 0, err
+	data, err = save(f)
+	return data, kept, err
+}
+
+// edit opens the file with excelize, which keeps what is in it when it is written.
+func (x *File) edit() (f *excelize.File, err error) {
+	if err := x.budget.take(x.edited * costEdited); err != nil {
+		return nil, err
 	}
-	var out bytes.Buffer
-	err = x.f.Write(&out)
-	return out.Bytes(), kept, err
+	defer recovered(&err)
+	f, err = excelize.OpenReader(bytes.NewReader(x.data), excelize.Options{UnzipSizeLimit: maxUnzipped, UnzipXMLSizeLimit: maxUnzipped})
+	if err != nil {
+		return nil, invalid("it cannot be changed: %v", err)
+	}
+	return f, nil
+}
+
+// recovered makes an error of a panic of excelize, which some broken files cause.
+func recovered(err *error) {
+	if broken := recover(); broken != nil {
+		*err = invalid("it cannot be changed: %v", broken)
+	}
 }
 
 // refresh writes the objects of a worksheet, and returns its link.

@@ -4,7 +4,6 @@
 package sheet
 
 import (
-	"io"
 	"slices"
 	"unicode/utf8"
 
@@ -14,22 +13,14 @@ import (
 // The widths of columns, in characters.
 const minWidth, maxWidth = 9, 60
 
-// Write writes the workbook as .xlsx. The error wraps [ErrInvalid] if the workbook cannot
-// be written.
-func (w *Workbook) Write(out io.Writer) error {
-	f, err := w.file()
-	if err != nil {
-		return err
-	}
-	defer f.Close() //nolint:errcheck // its temporary files
-	return f.Write(out)
-}
-
-func (w *Workbook) file() (*excelize.File, error) {
+// XLSX returns the workbook as an .xlsx file. The error wraps [ErrInvalid] if the workbook
+// cannot be written, or the budget is too small.
+func (w *Workbook) XLSX(b *Budget) ([]byte, error) {
 	if err := w.Check(); err != nil {
 		return nil, err
 	}
 	f := excelize.NewFile()
+	defer f.Close() //nolint:errcheck // its temporary files
 	s, err := newStyles(f)
 	if err != nil {
 		return nil, err
@@ -45,21 +36,28 @@ func (w *Workbook) file() (*excelize.File, error) {
 		if err != nil {
 			return nil, err
 		}
-		if err := t.write(f, s); err != nil {
+		if err := t.write(b, f, s); err != nil {
 			return nil, err
 		}
 		names = append(names, t.Name)
 	}
-	if err := writeLinks(f, w.Tabs, names); err != nil {
+	if err := writeLinks(b, f, w.Tabs, names); err != nil {
 		return nil, err
 	}
-	return f, computeOnOpen(f)
+	return save(f)
 }
 
-// computeOnOpen makes the program that opens the file compute its formulas.
-func computeOnOpen(f *excelize.File) error {
+// save returns a file that makes the program that opens it compute its formulas.
+func save(f *excelize.File) ([]byte, error) {
 	yes := true
-	return f.SetCalcProps(&excelize.CalcPropsOptions{FullCalcOnLoad: &yes})
+	if err := f.SetCalcProps(&excelize.CalcPropsOptions{FullCalcOnLoad: &yes}); err != nil {
+		return nil, err
+	}
+	out, err := f.WriteToBuffer()
+	if err != nil {
+		return nil, err
+	}
+	return out.Bytes(), nil
 }
 
 // styles are the styles of cells, as excelize numbers them.
@@ -119,7 +117,7 @@ func (s *styles) put(value any, fixed bool) any {
 }
 
 // write writes a tab, row by row.
-func (t *Tab) write(f *excelize.File, s *styles) error {
+func (t *Tab) write(b *Budget, f *excelize.File, s *styles) error {
 	w, err := f.NewStreamWriter(t.Name)
 	if err != nil {
 		return err
@@ -138,10 +136,11 @@ func (t *Tab) write(f *excelize.File, s *styles) error {
 		}
 	}
 	last := len(t.Rows) + 1
+	var values []any
 	for row := 1; row <= last || len(cells) > 0; row++ {
-		var values []any
+		values = values[:0]
 		if t.Bound() {
-			values = t.rowCells(row, s, fixed)
+			values = t.appendRow(values, row, s, fixed)
 		}
 		for len(cells) > 0 {
 			column, at, _ := excelize.CellNameToCoordinates(cells[0].Cell)
@@ -160,6 +159,9 @@ func (t *Tab) write(f *excelize.File, s *styles) error {
 		if len(values) == 0 {
 			continue
 		}
+		if err := b.takeCells(values); err != nil {
+			return err
+		}
 		name, _ := excelize.CoordinatesToCellName(1, row)
 		if err := w.SetRow(name, values); err != nil {
 			return err
@@ -168,8 +170,8 @@ func (t *Tab) write(f *excelize.File, s *styles) error {
 	return w.Flush()
 }
 
-// rowCells returns the cells of the heads or of an object.
-func (t *Tab) rowCells(row int, s *styles, fixed []bool) (values []any) {
+// appendRow appends the cells of the heads or of an object.
+func (t *Tab) appendRow(values []any, row int, s *styles, fixed []bool) []any {
 	switch {
 	case row == 1:
 		for _, head := range append([]string{headNamespace, headName}, t.Columns...) {

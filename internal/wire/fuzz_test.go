@@ -189,7 +189,7 @@ func tooDeep(o *scan.Object) bool {
 // refused, without a stack overflow.
 func TestDeepNesting(t *testing.T) {
 	for _, kind := range []string{`"kind":"ConfigMap","apiVersion":"v1"`, `"apiVersion":"example.com/v1","kind":"Widget"`} {
-		for _, nested := range []string{strings.Repeat("[", 9990) + strings.Repeat("]", 9990), strings.Repeat(`{"a":`, 9990) + "1" + strings.Repeat("}", 9990)} {
+		for _, nested := range []string{strings.Repeat("[", 9990) + strings.Repeat("]", 9990), strings.Repeat(`{"a":`, 9990) + "1" + strings.Repeat("}", 9990), strings.Repeat("[", 90) + strings.Repeat("1,", 10_000) + "1" + strings.Repeat("]", 90)} {
 			o := parse(t, `{`+kind+`,"metadata":{"name":"a","resourceVersion":"1"},"spec":`+nested+`}`)
 			o.Columns, o.Row = "[]", `"cells":[]`
 			e := tableEncoder(podResource)

@@ -26,6 +26,9 @@ const maxYAML = 8 << 20
 // deeply could take gigabytes (T10).
 const maxIndentDepth = 100
 
+// maxIndent is how many times its size a text may become longer by that.
+const maxIndent = 8
+
 // A ListHead is a list without its items.
 type ListHead struct {
 	// Kind is the list's own kind, such as PodList.
@@ -94,10 +97,15 @@ func (b *Body) WriteTo(w io.Writer) (int64, error) {
 // String returns the body in one string.
 func (b *Body) String() string { return strings.Join(b.parts, "") }
 
-// depth returns how deeply a body of JSON is nested.
-func (b *Body) depth() (maxDepth int) {
-	depth, quoted, escaped := 0, false, false
-	for _, p := range b.parts {
+// indents reports whether a body of JSON may be indented: an indented text has at most
+// maxIndentDepth levels, and is at most maxIndent times longer.
+func (b *Body) indents() bool { return mayIndent(b.parts) }
+
+func mayIndent(parts []string) bool {
+	depth, maxDepth, size, more := 0, 0, 0, 0
+	quoted, escaped := false, false
+	for _, p := range parts {
+		size += len(p)
 		for i := range len(p) {
 			switch c := p[i]; {
 			case escaped:
@@ -110,19 +118,33 @@ func (b *Body) depth() (maxDepth int) {
 			case c == '{' || c == '[':
 				depth++
 				maxDepth = max(maxDepth, depth)
+				more += 2 * depth
 			case c == '}' || c == ']':
 				depth--
+				more += 2 * depth
+			case c == ',':
+				more += 2 * depth
 			}
 		}
 	}
-	return maxDepth
+	return maxDepth <= maxIndentDepth && more <= maxIndent*(size+1<<10)
+}
+
+// Indent returns JSON as kubectl prints it; as it is if it would take too much.
+func Indent(text []byte) ([]byte, error) {
+	if !mayIndent([]string{string(text)}) {
+		return text, nil
+	}
+	var out bytes.Buffer
+	err := json.Indent(&out, text, "", "  ")
+	return out.Bytes(), err
 }
 
 // finish converts a body of JSON to YAML or pretty JSON, or adds the newline of
 // plain JSON.
 func (b *Body) finish(f Form) (*Body, error) {
 	switch {
-	case (f.Media == YAML || f.Pretty) && b.depth() > maxIndentDepth:
+	case (f.Media == YAML || f.Pretty) && !b.indents():
 		return nil, ErrForm
 	case f.Media == YAML:
 		if b.Size() > maxYAML {
@@ -141,13 +163,11 @@ func (b *Body) finish(f Form) (*Body, error) {
 	return b, nil
 }
 
-// List returns the body of a LIST.
+// List returns the body of a LIST, in any form but XLSX: see [ListXLSX].
 func (e *Encoder) List(f Form, h ListHead, items []*scan.Object) (*Body, error) {
 	switch {
 	case f.File == CSV:
 		return listCSV(f.Fields, items)
-	case f.File == XLSX:
-		return listXLSX(f, h, items)
 	case f.Media == Protobuf:
 		return e.listProtobuf(f, h, items)
 	case f.Media == CBOR:

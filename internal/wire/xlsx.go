@@ -4,7 +4,6 @@
 package wire
 
 import (
-	"bytes"
 	"encoding/json"
 	"strings"
 
@@ -12,9 +11,10 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/sheet"
 )
 
-// listXLSX writes a list as an .xlsx file with one tab, which "watchkeeper sheet" can apply.
-// The error wraps [sheet.ErrInvalid] if a workbook cannot have the list.
-func listXLSX(f Form, h ListHead, items []*scan.Object) (*Body, error) {
+// ListXLSX returns a list as an .xlsx file with one tab, which "watchkeeper sheet" can apply.
+// The error wraps [sheet.ErrInvalid] if a workbook cannot have the list, or the budget is too
+// small.
+func ListXLSX(b *sheet.Budget, f Form, h ListHead, items []*scan.Object) (*Body, error) {
 	tab := sheet.Tab{
 		Name: sheet.TabName(f.Sheet.Resource.Resource, nil), Resource: f.Sheet.Resource, Kind: strings.TrimSuffix(h.Kind, "List"),
 		Namespace: f.Sheet.Namespace, Selector: f.Sheet.Selector, Columns: f.Fields.Columns()[rowColumns:], Rows: make([]sheet.Row, len(items)),
@@ -22,6 +22,9 @@ func listXLSX(f Form, h ListHead, items []*scan.Object) (*Body, error) {
 	var row []byte
 	for i, o := range items {
 		row = f.Fields.AppendRow(row[:0], o.JSON)
+		if err := b.TakeJSON(row); err != nil {
+			return nil, err
+		}
 		var values []json.RawMessage
 		if err := json.Unmarshal(row, &values); err != nil {
 			return nil, err
@@ -35,9 +38,6 @@ func listXLSX(f Form, h ListHead, items []*scan.Object) (*Body, error) {
 		r.Values = values[rowColumns:]
 	}
 	book := sheet.Workbook{Tabs: []sheet.Tab{tab}}
-	var out bytes.Buffer
-	if err := book.Write(&out); err != nil {
-		return nil, err
-	}
-	return NewBody(out.String()), nil
+	file, err := book.XLSX(b)
+	return NewBody(string(file)), err
 }

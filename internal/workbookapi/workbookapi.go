@@ -5,8 +5,8 @@
 // page to .xlsx, and back. docs/extensions.md and openapi.json describe it.
 //
 // It reads nothing of the cluster, changes nothing and computes no formula, so that a
-// caller needs no rights. The caller's file is all that it knows; a file takes many times
-// its size in memory, so that few are converted at a time.
+// caller needs no rights. The caller's file is all that it knows; as it takes many times
+// its size in memory, a [Queue] bounds that.
 package workbookapi
 
 import (
@@ -23,6 +23,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/watchkeeper/watchkeeper/internal/fairness"
+	"github.com/watchkeeper/watchkeeper/internal/httpstream"
 	"github.com/watchkeeper/watchkeeper/internal/request"
 	"github.com/watchkeeper/watchkeeper/internal/sheet"
 	"github.com/watchkeeper/watchkeeper/internal/status"
@@ -32,23 +33,14 @@ import (
 // Path is the path of the API.
 const Path = "/watchkeeper/v1/workbook"
 
-// maxBody bounds a request.
-const maxBody = sheet.MaxFile
-
-// maxConversions is how many files are converted at a time; others wait for wait.
+// maxBody bounds a request, which has to arrive within bodyTime.
 const (
-	maxConversions = 2
-	wait           = 10 * time.Second
-	retryAfter     = 5 // seconds
+	maxBody  = sheet.MaxFile
+	bodyTime = 30 * time.Second
 )
 
 // A Handler serves [Path].
-type Handler struct{ queue *fairness.Queue }
-
-// New returns a handler.
-func New() *Handler {
-	return &Handler{fairness.NewQueue(fairness.QueueOptions{Slots: maxConversions, Wait: wait})}
-}
+type Handler struct{ *Queue }
 
 // answer is a workbook, and what has to be known about it.
 type answer struct {
@@ -58,7 +50,15 @@ type answer struct {
 
 // ServeHTTP implements http.Handler.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	body, contentType, err := h.convert(w, r)
+	upload, err := h.accept(r)
+	if err == nil {
+		defer upload.Release() // when the client has read the answer
+		var body []byte
+		var contentType string
+		if body, contentType, err = h.convert(w, r); err == nil {
+			write(w, r, body, contentType)
+		}
+	}
 	if err != nil {
 		refusal, ok := errors.AsType[*status.Error](err)
 		if !ok {
@@ -68,8 +68,10 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Allow", http.MethodPost)
 		}
 		status.Write(w, r, refusal.Status)
-		return
 	}
+}
+
+func write(w http.ResponseWriter, r *http.Request, body []byte, contentType string) {
 	w.Header().Set("Content-Type", contentType)
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
@@ -77,46 +79,59 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Disposition", `attachment; filename="workbook.xlsx"`)
 	}
 	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
-	w.Write(body) //nolint:errcheck // the client is gone
+	out := httpstream.NewDeadlineWriter(w, httpstream.HeldTimeout)
+	defer out.Clear()
+	out.Write(body) //nolint:errcheck // the client is gone
 }
 
 func refuse(code int32, reason metav1.StatusReason, format string, args ...any) error {
 	return &status.Error{Status: status.New(code, reason, fmt.Sprintf(format, args...))}
 }
 
-// convert returns the other form of the workbook in a request.
-func (h *Handler) convert(w http.ResponseWriter, r *http.Request) (body []byte, contentType string, err error) {
+// accept checks a request, and takes its place among those whose files are in memory.
+func (h *Handler) accept(r *http.Request) (*fairness.Slot, error) {
 	if r.Method != http.MethodPost || request.IsUpgrade(r) {
-		return nil, "", &status.Error{Status: status.MethodNotAllowed()}
+		return nil, &status.Error{Status: status.MethodNotAllowed()}
 	}
 	if _, err := request.Parameters(r, nil); err != nil {
-		return nil, "", err
+		return nil, err
 	}
 	// Anything but these two types cannot be sent by a form of another page.
-	sent, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
-	if sent != "application/json" && sent != wire.XLSXType {
-		return nil, "", refuse(http.StatusUnsupportedMediaType, metav1.StatusReasonUnsupportedMediaType, "the Content-Type is %q: it has to be application/json or %s", sent, wire.XLSXType)
+	if sent := mediaType(r); sent != "application/json" && sent != wire.XLSXType {
+		return nil, refuse(http.StatusUnsupportedMediaType, metav1.StatusReasonUnsupportedMediaType, "the Content-Type is %q: it has to be application/json or %s", sent, wire.XLSXType)
 	}
 	if r.ContentLength > maxBody {
-		return nil, "", tooLarge()
+		return nil, tooLarge()
 	}
-	user, _ := fairness.UserOf(r.Context())
-	slot, err := h.queue.Acquire(r.Context(), user.Name)
-	if err != nil {
-		return nil, "", &status.Error{Status: status.TooMany("other workbooks are being converted: try again", retryAfter)}
-	}
-	defer slot.Release()
+	return acquire(r.Context(), h.uploads)
+}
+
+func mediaType(r *http.Request) string {
+	sent, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	return sent
+}
+
+// convert returns the other form of the workbook in a request.
+func (h *Handler) convert(w http.ResponseWriter, r *http.Request) (body []byte, contentType string, err error) {
+	ctl := http.NewResponseController(w)
+	ctl.SetReadDeadline(time.Now().Add(bodyTime)) //nolint:errcheck // a test's writer has none
 	data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	ctl.SetReadDeadline(time.Time{}) //nolint:errcheck // see above
 	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return nil, "", tooLarge()
 	} else if err != nil {
 		return nil, "", refuse(http.StatusBadRequest, metav1.StatusReasonBadRequest, "the workbook cannot be read: %v", err)
 	}
-	if sent == wire.XLSXType {
-		body, err = toJSON(data)
+	budget, release, err := h.Acquire(r.Context())
+	if err != nil {
+		return nil, "", err
+	}
+	defer release()
+	if mediaType(r) == wire.XLSXType {
+		body, err = toJSON(budget, data)
 		contentType = "application/json"
 	} else {
-		body, err = toXLSX(data)
+		body, err = toXLSX(budget, data)
 		contentType = wire.XLSXType
 	}
 	if errors.Is(err, sheet.ErrInvalid) {
@@ -129,8 +144,8 @@ func tooLarge() error {
 	return refuse(http.StatusRequestEntityTooLarge, metav1.StatusReasonRequestEntityTooLarge, "the workbook is too large: the limit is %d MiB", maxBody>>20)
 }
 
-func toJSON(data []byte) ([]byte, error) {
-	book, problems, err := sheet.Read(data)
+func toJSON(b *sheet.Budget, data []byte) ([]byte, error) {
+	book, problems, err := sheet.Read(b, data)
 	if err != nil {
 		return nil, err
 	}
@@ -141,7 +156,10 @@ func toJSON(data []byte) ([]byte, error) {
 	return append(body, '\n'), err
 }
 
-func toXLSX(data []byte) ([]byte, error) {
+func toXLSX(b *sheet.Budget, data []byte) ([]byte, error) {
+	if err := b.TakeWorkbook(data); err != nil {
+		return nil, err
+	}
 	var book answer
 	decoder := json.NewDecoder(bytes.NewReader(data))
 	decoder.DisallowUnknownFields()
@@ -151,7 +169,5 @@ func toXLSX(data []byte) ([]byte, error) {
 	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
 		return nil, refuse(http.StatusBadRequest, metav1.StatusReasonBadRequest, "there is more after the workbook")
 	}
-	var out bytes.Buffer
-	err := book.Write(&out)
-	return out.Bytes(), err
+	return book.XLSX(b)
 }

@@ -18,7 +18,7 @@ func post(contentType string, body []byte) *httptest.ResponseRecorder {
 	r := httptest.NewRequest(http.MethodPost, Path, bytes.NewReader(body))
 	r.Header.Set("Content-Type", contentType)
 	w := httptest.NewRecorder()
-	New().ServeHTTP(w, r)
+	(&Handler{NewQueue()}).ServeHTTP(w, r)
 	return w
 }
 
@@ -69,7 +69,7 @@ func TestRefusals(t *testing.T) {
 				r.ContentLength = -1
 			}
 			w := httptest.NewRecorder()
-			New().ServeHTTP(w, r)
+			(&Handler{NewQueue()}).ServeHTTP(w, r)
 			var s struct {
 				Kind, Message string
 				Code          int

@@ -19,6 +19,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/watchkeeper/watchkeeper/internal/cli/termtext"
 	"github.com/watchkeeper/watchkeeper/internal/completion"
 	"github.com/watchkeeper/watchkeeper/internal/connect"
 	"github.com/watchkeeper/watchkeeper/internal/sheet"
@@ -95,6 +96,9 @@ const connection = `The server is the one of --server or WATCHKEEPER_SERVER, els
 machine if it serves the cluster of the current context, else the API server of the
 context.`
 
+// memory is about how many bytes of memory a file may take.
+const memory = 2 << 30
+
 func (c *command) run(ctx context.Context, path string, kinds []string) (err error) {
 	switch {
 	case c.apply && (len(kinds) > 0 || c.columnsSet || c.selectorSet || c.all):
@@ -117,11 +121,10 @@ func (c *command) run(ctx context.Context, path string, kinds []string) (err err
 	if c.data == nil {
 		return c.create(ctx, kinds)
 	}
-	x, err := sheet.Open(c.data)
+	x, err := sheet.Open(sheet.NewBudget(ctx, memory), c.data)
 	if err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
-	defer x.Close() //nolint:errcheck // its temporary files
 	for _, p := range x.Problems() {
 		c.note("%s: %s", p.Tab, p.Message)
 	}
@@ -140,7 +143,10 @@ func (c *command) run(ctx context.Context, path string, kinds []string) (err err
 	return c.refresh(x, tabs, drop)
 }
 
-func (c *command) note(format string, args ...any) { fmt.Fprintf(c.Err, format+"\n", args...) }
+// note prints a line to standard error.
+func (c *command) note(format string, args ...any) {
+	fmt.Fprintln(c.Err, termtext.Plain(fmt.Sprintf(format, args...)))
+}
 
 // noteOpen says that LibreOffice or Excel has the file open: they do not see a change.
 func (c *command) noteOpen() {
@@ -166,11 +172,11 @@ func (c *command) create(ctx context.Context, kinds []string) error {
 		return err
 	}
 	book := sheet.Workbook{Tabs: tabs}
-	var out strings.Builder
-	if err := book.Write(&out); err != nil {
+	file, err := book.XLSX(sheet.NewBudget(ctx, memory))
+	if err != nil {
 		return err
 	}
-	if err := c.save([]byte(out.String())); err != nil {
+	if err := c.save(file); err != nil {
 		return err
 	}
 	c.report("wrote", tabs)
