@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/internal/cli/termtext"
 	"github.com/watchkeeper/watchkeeper/internal/completion"
 	"github.com/watchkeeper/watchkeeper/internal/connect"
 )
@@ -125,7 +126,7 @@ func (c *client) at(ctx context.Context, text string, args []string) error {
 		flags, args = append(args[:1:1], flags...), args[1:]
 	}
 	cmd := exec.Command(kubectl, append(flags, args...)...)
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = c.in, c.out, c.err
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = c.in, c.out, termtext.Under(c.err)
 	return runChild(ctx, cmd)
 }
 

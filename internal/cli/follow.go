@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/watchkeeper/watchkeeper/internal/api"
+	"github.com/watchkeeper/watchkeeper/internal/cli/termtext"
 )
 
 const (
@@ -168,7 +169,7 @@ func (o *changesOptions) next(ctx context.Context, f *follower, query url.Values
 // printNew prints a change without a pager.
 func (o *changesOptions) printNew(c api.ObjectChange) error {
 	if o.format == "text" {
-		return o.print(o.out, c)
+		return o.print(termtext.NewWriter(o.out), c)
 	}
 	line, err := json.Marshal(c)
 	if err != nil {

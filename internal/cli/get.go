@@ -10,6 +10,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/watchkeeper/watchkeeper/internal/cli/sheetcmd"
+	"github.com/watchkeeper/watchkeeper/internal/cli/termtext"
 	"github.com/watchkeeper/watchkeeper/internal/connect"
 	"github.com/watchkeeper/watchkeeper/internal/get"
 )
@@ -29,5 +30,5 @@ func newGet(s streams) *cobra.Command {
 }
 
 func newSheet(s streams) *cobra.Command {
-	return sheetcmd.New(sheetcmd.Options{In: s.in, Out: s.out, Err: s.err, UserAgent: userAgent()})
+	return sheetcmd.New(sheetcmd.Options{In: s.in, Out: termtext.NewWriter(s.out), Err: s.err, UserAgent: userAgent()})
 }

@@ -120,7 +120,7 @@ func TestOpenHostile(t *testing.T) {
 				t.Skip("make test-all runs it")
 			}
 			file := filepath.Join(t.TempDir(), "hostile.wkr")
-			record(t, file, test.lines()...)
+			record(t, file, append([]iter.Seq[string]{one(`{"recording":{"format":1}}`)}, test.lines()...)...)
 			open := exec.CommandContext(t.Context(), os.Args[0])
 			open.Env = append(os.Environ(), hostileFile+"="+file, "TMPDIR="+t.TempDir())
 			var stderr strings.Builder
@@ -152,7 +152,7 @@ func lines(n int, f func(i int) string) iter.Seq[string] {
 	}
 }
 
-// record writes a recording with these lines.
+// record writes a recording with these lines, of which the first is its header.
 func record(t *testing.T, file string, all ...iter.Seq[string]) {
 	t.Helper()
 	f, err := os.Create(file)
@@ -165,7 +165,7 @@ func record(t *testing.T, file string, all ...iter.Seq[string]) {
 		t.Fatal(err)
 	}
 	w, sum, n := bufio.NewWriter(z), sha256.New(), 0
-	for _, part := range append([]iter.Seq[string]{one(`{"recording":{"format":1}}`)}, all...) {
+	for _, part := range all {
 		for line := range part {
 			for _, to := range []io.Writer{w, sum} {
 				if _, err := io.WriteString(to, line+"\n"); err != nil {

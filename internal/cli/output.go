@@ -17,6 +17,7 @@ import (
 	"strings"
 	"syscall"
 	"time"
+	"unicode/utf8"
 
 	udiff "github.com/aymanbagabas/go-udiff"
 	"github.com/spf13/pflag"
@@ -25,6 +26,7 @@ import (
 
 	"github.com/watchkeeper/watchkeeper/informer/kube"
 	"github.com/watchkeeper/watchkeeper/internal/change"
+	"github.com/watchkeeper/watchkeeper/internal/cli/termtext"
 )
 
 // formats are those of most commands.
@@ -102,7 +104,7 @@ func (o *output) paint(color, text string) string {
 func (o *output) marshal(w io.Writer, value any) error {
 	text, err := json.MarshalIndent(value, "", "    ")
 	if o.format == "yaml" && err == nil {
-		text, err = yaml.JSONToYAML(text)
+		text, err = toYAML(text)
 	} else {
 		text = append(text, '\n')
 	}
@@ -184,9 +186,22 @@ func (o *output) yaml(object json.RawMessage) (string, error) {
 			return "", err
 		}
 	}
-	text, err := yaml.JSONToYAML(object)
+	text, err := toYAML(object)
 	return string(text), err
 }
+
+// toYAML converts JSON to YAML. It escapes the characters that YAML does not allow, and JSON
+// does.
+func toYAML(text []byte) ([]byte, error) {
+	return yaml.JSONToYAML(notInYAML.ReplaceAllFunc(text, func(c []byte) []byte {
+		r, _ := utf8.DecodeRune(c)
+		return fmt.Appendf(nil, `\u%04x`, r)
+	}))
+}
+
+// notInYAML matches the characters that are not printable in YAML 1.2 (5.1), but those that
+// JSON escapes.
+var notInYAML = regexp.MustCompile(`[\x{7f}-\x{84}\x{86}-\x{9f}\x{fffe}\x{ffff}]`)
 
 // page calls print with the pager as its output if standard output is a terminal,
 // else with standard output. A pager that the user closes early is no error.
@@ -198,8 +213,12 @@ func (o *output) page(s streams, print func(io.Writer) error) error {
 			pager = ""
 		}
 	}
+	out := s.out
+	if o.format == "text" || terminal(out) {
+		out = termtext.NewWriter(out)
+	}
 	if !terminal(s.out) || pager == "" || pager == "cat" || o.format != "text" {
-		return enough(print(s.out))
+		return enough(print(out))
 	}
 	cmd := exec.Command("sh", "-c", pager)
 	cmd.Stdout, cmd.Stderr = s.out, s.err
@@ -209,9 +228,9 @@ func (o *output) page(s streams, print func(io.Writer) error) error {
 		return err
 	}
 	if err := cmd.Start(); err != nil {
-		return enough(print(s.out))
+		return enough(print(out))
 	}
-	failed := print(in)
+	failed := print(termtext.NewWriter(in))
 	if err := in.Close(); failed == nil {
 		failed = err
 	}

@@ -12,8 +12,10 @@ package completion
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/spf13/cobra"
 	cmdutil "k8s.io/kubectl/pkg/cmd/util"
@@ -108,8 +110,17 @@ func (c *completer) connected(f function) function {
 		if _, err := c.server.Connect(ctx); err != nil {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		return f(cmd, args, word)
+		words, directive := f(cmd, args, word)
+		return slices.DeleteFunc(words, unprintable), directive
 	}
+}
+
+// unprintable reports whether a word has something that could control the terminal. An API
+// server has no such names.
+func unprintable(word string) bool {
+	return strings.ContainsFunc(word, func(r rune) bool {
+		return r != '\t' && unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r)
+	})
 }
 
 // listed completes with a list of kubectl's.

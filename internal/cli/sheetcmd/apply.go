@@ -155,7 +155,7 @@ func (c *command) print(s *step) (n int) {
 	for _, e := range s.object.Edits {
 		if e.Refused == nil {
 			n++
-			fmt.Fprintf(c.Out, "%s  %s: %s → %s\n", termtext.Plain(s.object.Key()), e.Path, termtext.Plain(sheet.Text(e.Old)), termtext.Plain(sheet.Text(e.New)))
+			fmt.Fprintf(c.Out, "%s  %s: %s → %s\n", termtext.Plain(s.object.Key()), termtext.Plain(e.Path), termtext.Plain(sheet.Text(e.Old)), termtext.Plain(sheet.Text(e.New)))
 		}
 	}
 	return n
@@ -175,7 +175,7 @@ func (c *command) refusals(steps []*step) (n int) {
 			}
 			n++
 			if !errors.Is(why, errPrinted) {
-				c.note("not applied: %s  %s (%s): %s", termtext.Plain(s.object.Key()), e.Path, e.Cell, termtext.Plain(why.Error()))
+				c.note("not applied: %s  %s (%s): %s", s.object.Key(), e.Path, e.Cell, why)
 			}
 			s.object.Edits[i].Refused = errPrinted
 		}

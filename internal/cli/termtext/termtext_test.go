@@ -3,7 +3,10 @@
 
 package termtext
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 // TestPlain: text in an object cannot control the terminal.
 func TestPlain(t *testing.T) {
@@ -16,6 +19,32 @@ func TestPlain(t *testing.T) {
 	} {
 		if got := Plain(text); got != want {
 			t.Errorf("%q: got %q, want %q", text, got, want)
+		}
+	}
+}
+
+// TestWriter: what is written cannot control the terminal, however it is cut; colours can.
+func TestWriter(t *testing.T) {
+	for text, want := range map[string]string{
+		"\x1b[31mred\x1b[0m \x1b[2mdim\x1b[0m\n": "\x1b[31mred\x1b[0m \x1b[2mdim\x1b[0m\n",
+		"a\x1b[1A\x1b[2Kb\tc\r\n":                "a\uFFFD[1A\uFFFD[2Kb\tc\uFFFD\n",
+		"\x1b]52;c;ZXZpbA==\a\u009b2J\u202eé😀\n": "\uFFFD]52;c;ZXZpbA==\uFFFD\uFFFD2J\uFFFDé😀\n",
+		"\xff\x9b2J and the end":                 "\uFFFD\uFFFD2J and the end",
+		"\x1b[38;5;1mno\x1b[8":                   "\uFFFD[38;5;1mno",
+	} {
+		for size := 1; size <= len(text); size++ {
+			var got strings.Builder
+			w := NewWriter(&got)
+			for rest := text; rest != ""; {
+				n := min(size, len(rest))
+				if _, err := w.Write([]byte(rest[:n])); err != nil {
+					t.Fatal(err)
+				}
+				rest = rest[n:]
+			}
+			if got.String() != want {
+				t.Errorf("%q in parts of %d: got %q, want %q", text, size, got.String(), want)
+			}
 		}
 	}
 }

@@ -1,0 +1,130 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build !race
+
+package cli_test
+
+import (
+	"encoding/json"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"unicode"
+
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/watchkeeper/watchkeeper/internal/cli"
+	"github.com/watchkeeper/watchkeeper/internal/sheet"
+)
+
+// forged is a text that moves the cursor, erases a line, turns the direction of writing and
+// begins a line of its own.
+const forged = "\x1b[1A\x1b[2K\u009b1A\u202e\a\r\nFORGED "
+
+// hostileRecording writes the recording of the demo with forged in the names of Pods and
+// ReplicaSets and in what objects say.
+func hostileRecording(t *testing.T) string {
+	t.Helper()
+	f, err := os.Open("../../demo/incident.wkr")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	z, err := zstd.NewReader(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer z.Close()
+	data, err := io.ReadAll(z)
+	if err != nil {
+		t.Fatal(err)
+	}
+	quoted, err := json.Marshal(forged)
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := string(quoted[1 : len(quoted)-1])
+	pairs := []string{`"name":"checkout-`, `"name":"checkout-` + in}
+	for _, field := range []string{"manager", "message", "image", "reason", "command"} {
+		pairs = append(pairs, `"`+field+`":"`, `"`+field+`":"`+in)
+	}
+	all := slices.Collect(strings.Lines(strings.NewReplacer(pairs...).Replace(string(data))))
+	file := filepath.Join(t.TempDir(), "hostile.wkr")
+	record(t, file, lines(len(all)-1, func(i int) string { return strings.TrimSuffix(all[i], "\n") }))
+	return file
+}
+
+// TestHostileTexts: no command lets a text of the cluster, of a recording or of a workbook
+// control the terminal, or begin a line.
+func TestHostileTexts(t *testing.T) {
+	file := hostileRecording(t)
+	server := openRecording(t, file)
+	book := filepath.Join(t.TempDir(), "book.xlsx")
+	edited := sheet.Workbook{Tabs: []sheet.Tab{{
+		Name: "deployments", Resource: sheet.Resource{Group: "apps", Version: "v1", Resource: "deployments"}, Kind: "Deployment", Namespace: "shop",
+		Columns: []string{"metadata.annotations['" + forged + "']", "spec.replicas"},
+		Rows:    []sheet.Row{{Namespace: "shop", Name: "checkout", UID: "u", Values: []json.RawMessage{json.RawMessage(`"a"`), json.RawMessage("1")}}},
+		Cells:   []sheet.Cell{{Cell: "C2", Value: json.RawMessage(`"b"`)}, {Cell: "D2", Formula: "=FORGED(1)"}, {Cell: "D3", Value: json.RawMessage("7")}},
+	}}}
+	data, err := edited.XLSX(sheet.NewBudget(t.Context(), 1<<30))
+	if err != nil {
+		t.Fatal(err)
+	}
+	applied := filepath.Join(t.TempDir(), "applied.xlsx")
+	if err := os.WriteFile(applied, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+
+	tried := []string{"serve", "completion", "version"} // they print nothing of a cluster
+	const at = "2026-11-21T23:52:30Z"
+	pod := "pod/checkout-" + forged + "979d84455-wkkmb"
+	for _, line := range [][]string{
+		{"get", "pods,deploy", "-n", "shop", "--at", at}, {"get", "pods", "-n", "shop", "-o", "wide", "--at", at}, {"get", pod, "-n", "shop", "--at", at},
+		{"history", "deployment/checkout", "-n", "shop", "-p"}, {"history", pod, "-n", "shop"}, {"history", "pod/" + forged, "-n", "shop"},
+		{"story", "deployment/checkout", "-n", "shop", "-v"}, {"story", "deployment/checkout", "-n", "shop", "-v", "-o", "markdown"}, {"story", pod, "-n", "shop"},
+		{"diagnose", "-A", "--at", at}, {"diagnose", "-n", "shop", "--at", at}, {"diagnose", "-n", forged},
+		{"changes", "-A", "-p", "--since", "2026-11-21T23:49:00Z"}, {"changes", "pods", "-n", forged},
+		{"diff", "-A", "-p", "--from", "2026-11-21T23:50:00Z", "--to", at}, {"diff", pod, "-n", "shop", "--from", "2026-11-21T23:50:00Z", "--to", at},
+		{"at", at, "-n", "shop", "--", "get", "pods"},
+		{"record", "status"}, {"record", "export", "-o", filepath.Join(t.TempDir(), "out.wkr")},
+		{"sheet", book, "pods", "-n", "shop", "--columns", "spec.containers[0].image"}, {"sheet", book}, {"sheet", applied, "--apply", "--yes"},
+		{"open", filepath.Join(t.TempDir(), forged)}, {forged}, {"history", "--" + forged},
+		{"__complete", "history", "pod/"}, {"__complete", "get", "pods", "-n", "shop", ""},
+	} {
+		tried = append(tried, line[0])
+		args := line
+		if !slices.Contains([]string{"open", forged}, line[0]) {
+			args = append([]string{line[0], "--server=" + server}, line[1:]...)
+			if line[0] == "__complete" {
+				args = append([]string{line[0], line[1], "--server=" + server}, line[2:]...)
+			}
+			if line[0] == "at" {
+				args = append([]string{line[0], line[1], "--server=" + server}, line[2:]...)
+			}
+		}
+		out, errs, _ := run(args...)
+		t.Logf("%.60q: %d and %d bytes", line, len(out), len(errs))
+		if out+errs == "" {
+			t.Errorf("%q prints nothing", line)
+		}
+		for text := range strings.Lines(out + errs) {
+			if strings.HasPrefix(text, "FORGED") {
+				t.Errorf("%q prints a line of the attacker: %q", line, text)
+			}
+			if i := strings.IndexFunc(text, func(r rune) bool {
+				return r != '\n' && r != '\t' && (unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r))
+			}); i >= 0 {
+				t.Errorf("%q prints a control character: %.200q", line, text[max(0, i-80):])
+			}
+		}
+	}
+	for _, cmd := range cli.Command().Commands() {
+		if !slices.Contains(tried, cmd.Name()) {
+			t.Errorf("the command %s was not tried", cmd.Name())
+		}
+	}
+}
