@@ -195,7 +195,7 @@ func (r Ref[T]) encoded() (raw []byte, isProtobuf bool) {
 	if err != nil {
 		return nil, false
 	}
-	return raw, r.r.format.protobuf
+	return raw, r.r.format.protobuf && (len(raw) == 0 || raw[0] != '{') // the upstream may have had JSON only
 }
 
 // Label returns the value of a label without decoding the object; ok is false

@@ -79,7 +79,7 @@ func (c exampleCodec) Decode(raw []byte) (o runtime.Object, err error) {
 	if !ok {
 		return nil, fmt.Errorf("%s is not a runtime.Object", c.of)
 	}
-	if t, ok := o.(typed.Object); ok && c.protobuf {
+	if t, ok := o.(typed.Object); ok && c.protobuf && (len(raw) == 0 || raw[0] != '{') { // which begins no message
 		err = t.Unmarshal(raw)
 	} else {
 		err = json.Unmarshal(raw, o)

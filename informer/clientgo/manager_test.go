@@ -212,6 +212,72 @@ func TestForManagerJSON(t *testing.T) {
 	<-done
 }
 
+// TestJSONOnly: from a server that answers a request for protobuf with 406, as an aggregated one
+// may, objects and their metadata come in JSON, although the lister-watcher asks for protobuf
+// first.
+func TestJSONOnly(t *testing.T) {
+	api := informertest.New(informertest.Options{Resources: []informertest.Resource{informertest.ConfigMaps}})
+	refused := 0
+	api.Control(func(w http.ResponseWriter, r *informertest.Request, next func(http.ResponseWriter)) {
+		if !strings.Contains(r.Header.Get("Accept"), "application/json") {
+			refused++
+			informertest.WriteStatus(w, http.StatusNotAcceptable, "NotAcceptable", "only the following media types are accepted: application/json")
+			return
+		}
+		next(w)
+	})
+	network := informertest.NewNetwork(api)
+	defer network.Close()
+	api.Put("configmaps", `{"metadata":{"name":"a","namespace":"ns","labels":{"k":"v"}},"data":{"k":"v"}}`)
+	config, newInformer, err := ForManager(&rest.Config{
+		Host: network.URL().String(), Transport: network,
+		ContentConfig: rest.ContentConfig{ContentType: runtime.ContentTypeProtobuf, AcceptContentTypes: "application/vnd.kubernetes.protobuf,application/json"},
+	}, informer.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	objects, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	meta, err := metadata.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	example := &metav1.PartialObjectMetadata{}
+	example.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ConfigMap"))
+	for _, test := range []struct {
+		lw      cache.ListerWatcher
+		example runtime.Object
+	}{
+		{cache.NewListWatchFromClient(objects.CoreV1().RESTClient(), "configmaps", "", fields.Everything()), &corev1.ConfigMap{}},
+		{&cache.ListWatch{ListWithContextFunc: func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
+			return meta.Resource(corev1.SchemeGroupVersion.WithResource("configmaps")).List(ctx, opts)
+		}}, example},
+	} {
+		before := refused
+		a := newInformer(test.lw, test.example, 0, nil)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			a.RunWithContext(ctx)
+		}()
+		if !cache.WaitForCacheSync(ctx.Done(), a.HasSynced) {
+			t.Fatalf("%T: not synced", test.example)
+		}
+		got, _, err := a.GetStore().GetByKey("ns/a")
+		if o, ok := got.(metav1.Object); err != nil || !ok || o.GetLabels()["k"] != "v" {
+			t.Errorf("%T: %+v, %v", test.example, got, err)
+		}
+		cancel()
+		<-done
+		if refused-before != 1 {
+			t.Errorf("%T: %d requests were refused, want 1", test.example, refused-before)
+		}
+	}
+}
+
 // TestInterceptList: the resource and the options of a lister-watcher are read from
 // its request, which is not sent.
 func TestInterceptList(t *testing.T) {

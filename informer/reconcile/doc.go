@@ -45,8 +45,9 @@
 //   - A failed call is retried until one succeeds, after growing pauses, and delays no
 //     other key. An event ends the pause: it does not wait longer than MinBackoff after
 //     the failure.
-//   - There is at most one [Result].After of a key. Each call replaces it. A call that is
-//     due is live.
+//   - There is at most one [Result].After of a key. Each call replaces it. A call that is due
+//     has the priority of the one before: that of a new object does not wait for those of
+//     many that existed at the beginning.
 //   - When the context of Run ends, no call begins. Run returns when the calls have, and
 //     leaves no goroutine.
 //

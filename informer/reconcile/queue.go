@@ -167,8 +167,7 @@ func (q *queue) done(it *item, after time.Duration) {
 	case it.again:
 		it.again, it.lane = false, it.againBy
 		q.makeReady(it, it.eventAt)
-	case after > 0:
-		it.lane = live
+	case after > 0: // in its lane: many such keys do not delay changes
 		q.wait(it, now.Add(after), now)
 	default:
 		delete(q.items, it.key)

@@ -217,22 +217,36 @@ func TestI14After(t *testing.T) {
 	})
 }
 
-// TestI14AfterIsLive: a call that is due is live, also that of an initial key.
-func TestI14AfterIsLive(t *testing.T) {
+// TestI14AfterKeepsItsLane: calls that are due of many keys that existed at the beginning, more
+// than the workers can do, do not delay a live change; those of a live key are live.
+func TestI14AfterKeepsItsLane(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, Options{Workers: 1}, func(_ context.Context, key informer.Key) (Result, error) {
-			if key.Name == "busy" {
-				time.Sleep(time.Hour)
-			}
-			return Result{After: time.Minute}, nil
+		b := newBench(t, Options{Workers: 4}, func(_ context.Context, key informer.Key) (Result, error) {
+			time.Sleep(50 * time.Millisecond)
+			return Result{After: time.Second}, nil
 		})
-		b.event(initial, "a")
-		synctest.Wait()
-		b.event(live, "busy")
-		synctest.Wait()
-		b.event(initial, "b")
-		time.Sleep(time.Hour)
-		b.want(t, call{"a", 0}, call{"busy", 0}, call{"a", time.Hour}, call{"b", time.Hour})
+		for i := range 500 {
+			b.event(initial, fmt.Sprint("i", i))
+		}
+		time.Sleep(20 * time.Second)
+		b.read()
+		b.restart()
+		b.event(live, "new")
+		time.Sleep(10 * time.Second)
+		var last time.Duration
+		calls := 0
+		for _, c := range b.read() {
+			if c.name != "new" {
+				continue
+			}
+			if c.at-last > 1200*time.Millisecond || calls == 0 && c.at > 100*time.Millisecond {
+				t.Errorf("call %d of the live key is at %v, after one at %v", calls, c.at, last)
+			}
+			last, calls = c.at, calls+1
+		}
+		if calls < 8 {
+			t.Errorf("the live key was called %d times in 10 s", calls)
+		}
 		b.stop()
 	})
 }

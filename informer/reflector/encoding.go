@@ -37,6 +37,9 @@ type Encoding[O any] interface {
 	// dropTables stops asking for Tables. It returns false if the encoding
 	// does not ask for them.
 	dropTables() bool
+	// dropProtobuf asks for JSON instead of protobuf from now on. It returns false if the
+	// encoding does so already.
+	dropProtobuf() bool
 	// rv returns an object's RV.
 	rv(O) uint64
 	// known returns what identifies an object's version. It stays valid.
@@ -45,9 +48,10 @@ type Encoding[O any] interface {
 
 // Items returns the encoding of JSON or protobuf for a sink that copies objects, whole ones
 // or their metadata: an object is valid only during the call. Lists are read object by
-// object, so that a list is never in memory as a whole.
+// object, so that a list is never in memory as a whole. From an upstream that does not offer
+// protobuf (406), as an aggregated one may, objects come in JSON.
 func Items(protobuf, metadataOnly bool) Encoding[*scan.Item] {
-	return itemEncoding{protobuf, metadataOnly}
+	return &itemEncoding{protobuf, metadataOnly}
 }
 
 // Objects returns the encoding of JSON for a sink that keeps objects as they are. Lists are
@@ -62,7 +66,7 @@ type itemEncoding struct {
 	metadata bool // only that of objects is requested
 }
 
-func (e itemEncoding) accept(query url.Values) string {
+func (e *itemEncoding) accept(query url.Values) string {
 	accept := acceptJSON
 	if e.protobuf {
 		accept = acceptProtobuf
@@ -76,18 +80,24 @@ func (e itemEncoding) accept(query url.Values) string {
 	return accept
 }
 
-func (itemEncoding) asksTables() bool { return false }
+func (*itemEncoding) asksTables() bool { return false }
 
-func (itemEncoding) dropTables() bool { return false }
+func (*itemEncoding) dropTables() bool { return false }
 
-func (itemEncoding) rv(it *scan.Item) uint64 { return it.RV }
+func (e *itemEncoding) dropProtobuf() bool {
+	had := e.protobuf
+	e.protobuf = false
+	return had
+}
 
-func (itemEncoding) known(it *scan.Item, deleted bool) Known {
+func (*itemEncoding) rv(it *scan.Item) uint64 { return it.RV }
+
+func (*itemEncoding) known(it *scan.Item, deleted bool) Known {
 	id, n := it.ID()
 	return Known{kube.Key(id[:n]), id[n:], it.RV, deleted, it.Sum()}
 }
 
-func (e itemEncoding) list(body io.Reader, like *scan.List, item func(*scan.Item) error) (*scan.List, error) {
+func (e *itemEncoding) list(body io.Reader, like *scan.List, item func(*scan.Item) error) (*scan.List, error) {
 	var it scan.Item
 	var list interface {
 		Next(*scan.Item) (bool, error)
@@ -112,7 +122,7 @@ func (e itemEncoding) list(body io.Reader, like *scan.List, item func(*scan.Item
 	}
 }
 
-func (e itemEncoding) watch(body io.Reader) frames[*scan.Item] {
+func (e *itemEncoding) watch(body io.Reader) frames[*scan.Item] {
 	l := lineReader{body: bufio.NewReaderSize(body, frameBuffer)}
 	if e.protobuf {
 		return &protobufFrames{lineReader: l}
@@ -141,6 +151,8 @@ func (e *objectEncoding) dropTables() bool {
 	e.tables = false
 	return had
 }
+
+func (*objectEncoding) dropProtobuf() bool { return false }
 
 func (e *objectEncoding) rv(o *scan.Object) uint64 { return o.RV }
 

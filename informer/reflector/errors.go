@@ -23,6 +23,8 @@ type RefusedError struct {
 	Code int
 	// Message is that of the API server.
 	Message string
+
+	notList bool // the answer was no list
 }
 
 func (e *RefusedError) Error() string {
@@ -105,7 +107,7 @@ func (e *StatusError) asError() error {
 	case http.StatusGone:
 		return fmt.Errorf("%w: %w", errExpired, e)
 	case http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound, http.StatusMethodNotAllowed:
-		return &RefusedError{e.Code, e.Message}
+		return &RefusedError{Code: e.Code, Message: e.Message}
 	}
 	if e.RetryAfter > 0 {
 		return retryAfterError{e, e.RetryAfter}

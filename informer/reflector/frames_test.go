@@ -53,7 +53,7 @@ func TestFrames(t *testing.T) {
 		{"no object", "\x00\x00\x00\x07" + field(1, "ADDED"), true, "", scan.ErrProtobuf},
 	} {
 		for pieces, body := range map[string]io.Reader{"whole": strings.NewReader(test.stream), "byte by byte": iotest.OneByteReader(strings.NewReader(test.stream))} {
-			frames := itemEncoding{protobuf: test.protobuf}.watch(body)
+			frames := (&itemEncoding{protobuf: test.protobuf}).watch(body)
 			var got []string
 			f, err := frames.next()
 			for ; err == nil; f, err = frames.next() {
@@ -74,7 +74,7 @@ func TestWaiting(t *testing.T) {
 			first, second = binaryEvent("ADDED", "a", "1"), binaryEvent("ADDED", "b", "2")
 		}
 		for cut, want := range map[int]bool{0: false, 2: false, len(second) - 1: false, len(second): true} {
-			frames := itemEncoding{protobuf: protobuf}.watch(strings.NewReader(first + second[:cut]))
+			frames := (&itemEncoding{protobuf: protobuf}).watch(strings.NewReader(first + second[:cut]))
 			if _, err := frames.next(); err != nil || frames.waiting() != want {
 				t.Errorf("protobuf %v, %d of %d bytes of a second frame: waiting %v, %v", protobuf, cut, len(second), frames.waiting(), err)
 			}

@@ -93,7 +93,7 @@ func (r *Reflector[O]) list(ctx context.Context) error {
 // after a CustomResourceDefinition was replaced.
 func (r *Reflector[O]) sameCollection(page *scan.List) error {
 	if k := r.collection; k != nil && (k.Kind != page.Kind || k.ItemKind != page.ItemKind || k.Typed != page.Typed) {
-		return &RefusedError{http.StatusNotFound, fmt.Sprintf("%s has become %s", k.Kind, page.Kind)}
+		return &RefusedError{Code: http.StatusNotFound, Message: fmt.Sprintf("%s has become %s", k.Kind, page.Kind)}
 	}
 	return nil
 }
@@ -254,11 +254,13 @@ func (r *Reflector[O]) request(ctx context.Context, u *url.URL, accept string, r
 	if err != nil {
 		return err
 	}
-	r.refusedSince = time.Time{}
 	defer resp.Body.Close()
 	err = read(countingReader{resp.Body, r.contact})
+	if !errors.Is(err, scan.ErrNotList) {
+		r.refusedSince = time.Time{}
+	}
 	if errors.Is(err, scan.ErrNotObject) {
-		return &RefusedError{http.StatusNotImplemented, err.Error()}
+		return &RefusedError{Code: http.StatusNotImplemented, Message: err.Error(), notList: errors.Is(err, scan.ErrNotList)}
 	}
 	return err
 }

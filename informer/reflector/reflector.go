@@ -69,8 +69,9 @@ type Options struct {
 	EndBookmarkTimeout time.Duration
 	// RefusalGrace is how long Run retries when a collection that it has
 	// listed is answered with 401, 403 or 405, as an API server does for a
-	// while after its start. 404 is final at once: what later appears under
-	// the name may be another collection. The default is 30 s.
+	// while after its start, or any collection with 200 and something that is
+	// no list, as a proxy in front of it may. 404 is final at once: what later
+	// appears under the name may be another collection. The default is 30 s.
 	RefusalGrace time.Duration
 	// Watchdog replaces a watch whose bookmarks fail to arrive. The default,
 	// false, waits for the end of the watch's timeoutSeconds.
@@ -324,6 +325,10 @@ func (r *Reflector[O]) transition(err error, lasted time.Duration) (again bool) 
 			r.relist(relistSchema)
 		}
 		return lasted > minStream
+	case codeOf(err) == http.StatusNotAcceptable && r.encoding.dropProtobuf():
+		r.log.Info("no protobuf from upstream, continuing in JSON", "cause", err)
+		r.noStreamingList = false // which may be all that failed
+		return true
 	case errors.Is(err, errNoStreamingList):
 		r.log.Info("no streaming list, using LIST and WATCH", "cause", err)
 		return true
@@ -361,6 +366,14 @@ func (r *Reflector[O]) transition(err error, lasted time.Duration) (again bool) 
 	return false
 }
 
+// codeOf returns the code with which the upstream answered; 0 if err is no such answer.
+func codeOf(err error) int {
+	if status, ok := errors.AsType[*StatusError](err); ok {
+		return status.Code
+	}
+	return 0
+}
+
 // relist makes the next round take a full list.
 func (r *Reflector[O]) relist(reason string) {
 	r.state, r.reason = stateList, reason
@@ -371,8 +384,8 @@ func (r *Reflector[O]) isFinal(refused *RefusedError) bool {
 	if r.refusedSince.IsZero() {
 		r.refusedSince = time.Now()
 	}
-	return refused.Code == http.StatusNotFound || r.sink.Head() == 0 ||
-		time.Since(r.refusedSince) > r.opts.RefusalGrace
+	first := r.sink.Head() == 0 && !refused.notList
+	return refused.Code == http.StatusNotFound || first || time.Since(r.refusedSince) > r.opts.RefusalGrace
 }
 
 const (

@@ -318,6 +318,22 @@ func TestRefused(t *testing.T) {
 			}
 		})
 	})
+	t.Run("JSON that is no list, for a while and permanently", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			other := script.Answer{Want: "limit=1", Body: `{"error":"starting"}`}
+			sink := &recordingSink{}
+			_, _, err := run(t, sink, time.Minute, other, other, script.Probe, script.Synced)
+			if err != nil || sink.head != 10 {
+				t.Errorf("%v, at %d", err, sink.head)
+			}
+			start := time.Now()
+			other.Again = true
+			_, _, err = run(t, &recordingSink{}, time.Hour, other)
+			if took := time.Since(start); !errors.As(err, &refused) || refused.Code != 501 || took < 30*time.Second || took > time.Minute {
+				t.Errorf("%v after %v", err, took)
+			}
+		})
+	})
 	t.Run("permanently", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			start := time.Now()

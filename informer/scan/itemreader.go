@@ -66,7 +66,7 @@ func (r *ItemReader) Next(it *Item) (ok bool, err error) {
 		}
 	}
 	if !r.at.hasKind || r.list.RV == 0 {
-		return false, fmt.Errorf("%w: %q is not a list with a resourceVersion", ErrNotObject, r.list.Kind)
+		return false, notList(r.list.Kind)
 	}
 	return false, nil
 }

@@ -83,7 +83,7 @@ func ParseList(text, itemKind string) (*List, error) {
 		return l, l.rows(t.objects)
 	}
 	if !hasItems || l.RV == 0 || l.ItemKind == "" || len(l.header()) > maxItemHeader {
-		return nil, fmt.Errorf("%w: %q is not a list with a resourceVersion", ErrNotObject, l.Kind)
+		return nil, notList(l.Kind)
 	}
 	l.Items = make([]*Object, 0, len(items))
 	for _, item := range items {
@@ -205,4 +205,16 @@ func (p *scanner) items() ([]string, error) {
 		}
 		out = append(out, p.s[from:p.i])
 	}
+}
+
+// ErrNotList marks JSON that is no list of Kubernetes objects, whatever it has. It wraps
+// [ErrNotObject].
+var ErrNotList = fmt.Errorf("%w: not a list", ErrNotObject)
+
+// notList returns the error for what is no list with a resourceVersion.
+func notList(kind string) error {
+	if !strings.HasSuffix(kind, "List") {
+		return fmt.Errorf("%w: its kind is %q", ErrNotList, kind)
+	}
+	return fmt.Errorf("%w: the %s has no resourceVersion", ErrNotObject, kind)
 }

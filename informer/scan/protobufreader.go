@@ -6,7 +6,6 @@ package scan
 import (
 	"bufio"
 	"errors"
-	"fmt"
 	"io"
 	"strings"
 
@@ -181,7 +180,7 @@ func (r *ProtobufReader) Next(it *Item) (ok bool, err error) {
 		return false, err
 	}
 	if r.list.RV == 0 {
-		return false, fmt.Errorf("%w: %q is not a list with a resourceVersion", ErrNotObject, r.list.Kind)
+		return false, notList(r.list.Kind)
 	}
 	return false, nil
 }
