@@ -40,6 +40,28 @@ test('an unknown key of the filter', async () => {
   await page.close();
 });
 
+test('a small window shows what needs attention, as a large one does', async () => {
+  const query = { at: '2026-11-21T23:52:30Z' };
+  for (const view of [{}, { in: 'workloads' }]) {
+    const found = [];
+    // 320x256 is a window of 1280x1024 at 400 % (WCAG 1.4.10).
+    for (const [width, height] of [[1280, 1024], [320, 256], [320, 480], [667, 220]]) {
+      const page = await openBoard(browser, recording.url, { ...query, ...view }, { viewport: { width, height } });
+      found.push(await page.evaluate(() => {
+        const { board, engine, cluster } = window.watchkeeper;
+        const counts = cluster.shownCounts();
+        return JSON.stringify({ visible: board.camera.scale > 0, pods: cluster.pods, counts: [...counts], placed: engine.layout.tiles.reduce((sum, { slots }) => sum + slots.filter((row) => row >= 0).length, 0) });
+      }));
+      const needs = page.locator('.needs li');
+      if (height > 200) await until(`needs at ${width}x${height}`, async () => (await needs.count()) > 0);
+      assert.doesNotMatch(await page.locator('body').innerText(), /needs attention yet/);
+      clean(page);
+      await page.close();
+    }
+    assert.deepEqual(found, found.map(() => found[0]));
+  }
+});
+
 test('the legend of the strip, near it and in the help', async () => {
   const page = await openBoard(browser, recording.url);
   const words = [/a Warning Event/, /a gap: nothing was observed/, /not recorded/];

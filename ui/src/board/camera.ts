@@ -5,6 +5,9 @@
 
 import { maxScale } from './layout';
 
+/** The board is arranged for, and fitted to, at least so many pixels in each direction: a smaller view shows a part of it. */
+export const leastView = 64;
+
 export class Camera {
   /** CSS pixels per unit, and the board's point in the upper left corner of the view. */
   scale = 1;
@@ -23,7 +26,8 @@ export class Camera {
     const margin = 16;
     // Room for the controls over the lower edge.
     const foot = 64;
-    let scale = Math.min((this.width - 2 * margin) / board.width, (this.height - margin - foot) / board.height, maxScale);
+    const [width, height] = [Math.max(leastView, this.width - 2 * margin), Math.max(leastView, this.height - margin - foot)];
+    let scale = Math.min(width / board.width, height / board.height, maxScale);
     const pixels = scale * pitch * ratio;
     if (pixels >= 3) scale = Math.floor(pixels) / pitch / ratio;
     this.fitScale = scale;

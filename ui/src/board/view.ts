@@ -7,7 +7,7 @@
  */
 
 import type { Batch } from '../data/protocol';
-import { Camera } from './camera';
+import { Camera, leastView } from './camera';
 import { CanvasRenderer } from './canvas';
 import type { Engine } from './engine';
 import { follow } from './follow';
@@ -140,8 +140,14 @@ export class BoardView {
     this.#requested = false;
     const began = performance.now();
     const { engine } = this;
+    let failed: unknown;
     for (const batch of this.source.take()) {
-      engine.apply(batch, began);
+      try {
+        engine.apply(batch, began);
+      } catch (error) {
+        // The cluster has the batch, and its lists are right, also if the board cannot be drawn.
+        failed ??= error;
+      }
       this.figures.batches++;
       this.#dataAt = now;
       this.onData();
@@ -170,6 +176,7 @@ export class BoardView {
     this.#lastFrame = now;
     if (again) this.wake();
     else this.#sleep();
+    if (failed) throw failed;
   }
 
   /** Requests a frame after some milliseconds. */
@@ -214,8 +221,8 @@ export class BoardView {
     const window = `${innerWidth} ${innerHeight}`;
     const reshaped = window !== this.#window;
     this.#window = window;
-    this.engine.viewWidth = width - 32;
-    this.engine.viewHeight = height - 80;
+    this.engine.viewWidth = Math.max(leastView, width - 32);
+    this.engine.viewHeight = Math.max(leastView, height - 80);
     if (this.#fitted && reshaped) this.engine.arrange();
     else if (this.#fitted && changed) this.fit(false);
     this.touch();
