@@ -84,3 +84,28 @@ func TestGetInPlace(t *testing.T) {
 	term.Keys("q")
 	term.Wait(`^\$ ?$`)
 }
+
+// TestGetInPlaceOutage: while the API server is away, the tables of a gateway, which stay, are
+// not called live, and neither are the lines of --plain.
+func TestGetInPlaceOutage(t *testing.T) {
+	clustertest.SkipShort(t)
+	inStage(t, quietOutage)
+	command := cluster.Program() + " get nodes,namespaces -w -s " + gw.URL
+	env := []string{"KUBECONFIG=" + cluster.Kubeconfig(), "KUBECACHEDIR=" + t.TempDir()}
+	table, plain := termtest.New(t, 132, 60, env...), termtest.New(t, 132, 60, env...)
+	table.Type("clear; " + command)
+	plain.Type("clear; " + command + " --plain")
+	table.Wait(`^live · \d+ rows`)
+	plain.Wait(`(?m)^NAME `)
+	outages[quietOutage].Ready()
+	outage(t, quietOutage, func() {
+		table.Wait(`^stale since [0-9:]+ \(no answer from the API server`)
+		plain.Wait(` nodes: stale: no answer from the API server`)
+		plain.Wait(` namespaces: stale: no answer from the API server`)
+	})
+	table.Wait(`^live · \d+ rows`)
+	plain.Wait(` nodes: up to date again`)
+	plain.Wait(` namespaces: up to date again`)
+	table.Keys("q")
+	plain.Keys("C-c")
+}

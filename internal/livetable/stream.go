@@ -28,13 +28,14 @@ type stream struct {
 	cancel context.CancelFunc
 	done   sync.WaitGroup
 
-	mu     sync.Mutex // guards what follows
-	run    int        // which goroutine may report
-	state  feed.State
-	played time.Time // the moment that a replay has reached
-	when   time.Time // when it did
-	caught bool      // the replay has caught up
-	failed error     // the end of a replay
+	mu       sync.Mutex // guards what follows
+	run      int        // which goroutine may report
+	state    feed.State
+	upstream feed.State // that of a gateway's API server: Stale, or zero
+	played   time.Time  // the moment that a replay has reached
+	when     time.Time  // when it did
+	caught   bool       // the replay has caught up
+	failed   error      // the end of a replay
 }
 
 // newStreams returns a stream for each watch.
@@ -103,11 +104,18 @@ func (s *stream) begin(ctx context.Context, of *feed.Feed, do func(ctx context.C
 func (s *stream) live(ctx context.Context) {
 	f := s.newFeed(time.Now)
 	s.mu.Lock()
-	s.state = feed.State{}
+	s.state, s.upstream = feed.State{}, feed.State{}
 	s.mu.Unlock()
 	s.begin(ctx, f, func(ctx context.Context, update func(func())) {
+		ctx, cancel := context.WithCancel(ctx)
+		var asking sync.WaitGroup
+		asking.Go(func() {
+			s.watch.collection().Upstream(ctx, func(state feed.State) { update(func() { s.upstream = state }) })
+		})
 		// A refusal is in the state.
 		_ = f.Run(ctx, s.watch.collection(), func(state feed.State) { update(func() { s.state = state }) })
+		cancel()
+		asking.Wait()
 	})
 }
 
@@ -140,8 +148,12 @@ func (s *stream) progress() (played, when time.Time, caught bool, failed error) 
 	return s.played, s.when, s.caught, s.failed
 }
 
+// current returns how well the table agrees with the cluster.
 func (s *stream) current() feed.State {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.state.Phase == feed.Live && s.upstream.Phase == feed.Stale {
+		return s.upstream
+	}
 	return s.state
 }

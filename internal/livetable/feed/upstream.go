@@ -1,0 +1,74 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package feed
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/watchkeeper/watchkeeper/internal/livetable/table"
+)
+
+// retryUpstream is after how long a gateway is asked again for what it knows of its API server.
+const retryUpstream = 2 * time.Second
+
+// Upstream reports, until ctx ends, what a gateway says of its API server: since when and why
+// it has no contact for the collection, or a zero State. The watch of a gateway stays open
+// meanwhile, and looks like one without changes. Of another server nothing is reported.
+func (c Collection) Upstream(ctx context.Context, report func(State)) {
+	for c.upstream(ctx, report) {
+		report(State{}) // what is known now, the table itself knows
+		select {
+		case <-ctx.Done():
+		case <-time.After(retryUpstream):
+		}
+	}
+}
+
+// upstream reads one answer; again is false if there is no other to ask for.
+func (c Collection) upstream(ctx context.Context, report func(State)) (again bool) {
+	w := c
+	w.Base, w.LabelSelector = &url.URL{Path: "/"}, ""
+	if w.FieldSelector == "" { // otherwise perhaps the name without which the caller may not watch
+		w.FieldSelector = "metadata.name=-" // no object
+	}
+	u := c.Base.JoinPath("watchkeeper/v1/multiwatch")
+	u.RawQuery = url.Values{"upstream": {"1"}, "watch": {w.URL("").RequestURI() + "&watch=1&resourceVersion=0"}}.Encode()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
+	if err != nil {
+		return false
+	}
+	req.Header.Set("Accept", "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io,application/json")
+	resp, err := c.Transport.RoundTrip(req)
+	if err != nil {
+		return ctx.Err() == nil
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return resp.StatusCode >= 500 || resp.StatusCode == http.StatusTooManyRequests
+	}
+	for lines := bufio.NewReader(resp.Body); ; {
+		line, err := lines.ReadBytes('\n')
+		if err != nil {
+			return ctx.Err() == nil
+		}
+		var event struct {
+			Type   string
+			Object struct {
+				Since   time.Time
+				Message string
+			}
+		}
+		switch json.Unmarshal(line, &event); event.Type { //nolint:errcheck // then it has no type
+		case "STALE":
+			report(State{Stale, event.Object.Since.Local(), table.Clean(event.Object.Message)})
+		case "CURRENT":
+			report(State{})
+		}
+	}
+}
