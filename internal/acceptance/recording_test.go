@@ -193,7 +193,7 @@ func TestRecordingRefused(t *testing.T) {
 		"no file":        {[]string{"open", filepath.Join(dir, "none.wkr")}, "no such file"},
 		"no output":      {[]string{"record", "export", "--server", g.URL}, "use --output"},
 		"not recorded":   {[]string{"record", "export", "secrets", "--server", g.URL, "-o", filepath.Join(dir, "s.wkr")}, "--record-secrets"},
-		"nothing of it":  {[]string{"record", "export", "pods", "-n", "nowhere", "--server", g.URL, "-o", filepath.Join(dir, "s.wkr")}, "nothing of it was recorded"},
+		"nothing of it":  {[]string{"record", "export", "pods", "-n", "nowhere", "--server", g.URL, "-o", filepath.Join(dir, "s.wkr")}, "nothing is recorded in namespace nowhere"},
 		"no gateway":     {[]string{"record", "export", "--server", "http://127.0.0.1:1", "-o", filepath.Join(dir, "s.wkr")}, "watchkeeper serve"},
 		"not a time":     {[]string{"record", "export", "--server", g.URL, "--since", "soon", "-o", filepath.Join(dir, "s.wkr")}, "--since"},
 		"from is after":  {[]string{"record", "export", "--server", g.URL, "--since", "1m", "--until", "2m", "-o", filepath.Join(dir, "s.wkr")}, "--since 1m is after --until 2m: swap them"},

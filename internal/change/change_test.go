@@ -73,7 +73,7 @@ func TestSummary(t *testing.T) {
 			"Initialized; Ready → NotReady (ContainersNotReady)"},
 		{"unschedulable", `{kind: Pod, spec: {}}`,
 			`{kind: Pod, spec: {x: 1}, status: {conditions: [{type: PodScheduled, status: "False", reason: Unschedulable, message: "0/5 nodes are available:\n 5 Insufficient cpu"}]}}`,
-			"not PodScheduled (Unschedulable): 0/5 nodes are available: 5 Insufficient cpu; x none → 1"},
+			"x none → 1; not PodScheduled (Unschedulable): 0/5 nodes are available: 5 Insufficient cpu"},
 		{"one message", `{kind: Pod, status: {conditions: [{type: Ready, status: "True"}, {type: ContainersReady, status: "True"}]}}`,
 			`{kind: Pod, status: {conditions: [{type: Ready, status: "False", reason: R, message: m}, {type: ContainersReady, status: "False", reason: R, message: m}]}}`,
 			"Ready → NotReady (R): m; ContainersReady → not ContainersReady (R)"},

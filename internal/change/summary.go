@@ -37,18 +37,22 @@ func summarize(before, after map[string]any) (phrases []string, onlyCounters boo
 	s := &summary{before: before, after: after, described: map[string]bool{}}
 	s.described["kind"], s.described["apiVersion"] = true, true
 	s.metadata()
+	// What was asked for comes before what became of it: a summary may be cut.
 	s.scale()
 	s.service()
 	s.podTemplate()
 	s.node()
 	s.pod()
-	s.conditions()
 	s.data()
-	s.rest()
+	isStatus := func(path []string) bool { return len(path) > 0 && path[0] == "status" }
+	s.rest(isStatus)
+	s.counters()
+	s.conditions()
+	s.rest(func(path []string) bool { return len(path) > 0 && !isStatus(path) })
 	if len(s.phrases)+len(s.minor) == 0 {
 		// Only what the phrases leave out has changed.
 		clear(s.described)
-		s.rest()
+		s.rest(func([]string) bool { return false })
 	}
 	if len(s.phrases) == 0 {
 		s.phrases = s.minor
@@ -167,9 +171,9 @@ func (s *summary) data() {
 	}
 }
 
-// rest describes all remaining differences by path.
-func (s *summary) rest() {
-	all := leaves(nil, nil, s.before, s.after, func(path []string) bool { return s.described[leaf{path: path}.String()] })
+// rest describes the remaining differences by path, but those that are left for later.
+func (s *summary) rest(later func(path []string) bool) {
+	all := leaves(nil, nil, s.before, s.after, func(path []string) bool { return later(path) || s.described[leaf{path: path}.String()] })
 	for _, l := range all {
 		name := strings.TrimPrefix(l.String(), "spec.")
 		switch {

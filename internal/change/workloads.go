@@ -44,6 +44,10 @@ func (s *summary) scale() {
 			s.say("rollout resumed")
 		}
 	}
+}
+
+// counters describes how many replicas and Pods there are in each state.
+func (s *summary) counters() {
 	for _, c := range counters {
 		old, now := at(s.before, "status", c.member), at(s.after, "status", c.member)
 		if !isScalar(old) || !isScalar(now) {

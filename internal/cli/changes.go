@@ -261,6 +261,9 @@ func (o *changesOptions) list(ctx context.Context, args []string, query url.Valu
 		fmt.Fprintln(o.err, o.none(args, query, all))
 	}
 	o.reportDenied()
+	if len(args) == 0 {
+		o.reportNotRecorded(rec)
+	}
 	o.reportSilence(ctx, first.To, o.stamp)
 	if query.Get("continue") != "" { // --limit: what is listed begins later
 		o.printUnobserved(ctx, first.Unobserved, oldest, o.stamp)

@@ -12,6 +12,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -239,6 +240,22 @@ func (c *client) silence(ctx context.Context, at time.Time) *api.Upstream {
 func (c *client) reportDenied() {
 	if len(c.denied) > 0 {
 		fmt.Fprintf(c.err, "left out, because you may not list them now: %s\n", strings.Join(c.denied, ", "))
+	}
+}
+
+// suspects are resources whose changes often are the cause of others.
+var suspects = []string{"configmaps", "secrets", "ingresses.networking.k8s.io", "networkpolicies.networking.k8s.io", "horizontalpodautoscalers.autoscaling", "resourcequotas"}
+
+// reportNotRecorded says on standard error which of the usual suspects are not recorded.
+func (c *client) reportNotRecorded(rec record) {
+	var lacks []string
+	for _, name := range suspects {
+		if len(rec[name]) == 0 && !slices.Contains(c.denied, name) {
+			lacks = append(lacks, name)
+		}
+	}
+	if len(lacks) > 0 {
+		fmt.Fprintf(c.err, "not recorded, so not listed: %s\n", strings.Join(lacks, ", "))
 	}
 }
 

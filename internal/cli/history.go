@@ -76,7 +76,7 @@ func (o *historyOptions) run(ctx context.Context, args []string) error {
 		return err
 	}
 	if name == "" {
-		return fmt.Errorf("history shows one object: name it as %s/NAME, or compare all of them with 'watchkeeper diff %s'", resource, resource)
+		return fmt.Errorf("history shows one object: name it as %s/NAME, or as deployment/%s if that is its name; 'watchkeeper diff %s' compares all of a resource", resource, resource, resource)
 	}
 	if err := o.client.prepareScope(ctx, false); err != nil {
 		return err

@@ -90,7 +90,7 @@ func TestHistoryMistakes(t *testing.T) {
 	newFakeGateway(t, nil)
 	for line, want := range map[string]string{
 		"history":                    "name it as RESOURCE/NAME, such as deployment/web (see 'watchkeeper history --help')",
-		"history deploy":             "name it as deploy/NAME, or compare all of them with 'watchkeeper diff deploy'",
+		"history deploy":             "name it as deploy/NAME, or as deployment/deploy if that is its name; 'watchkeeper diff deploy' compares all of a resource",
 		"history a b c":              "history takes one resource or object",
 		"history a/b c":              "use either RESOURCE/NAME or RESOURCE NAME",
 		"history a/":                 "\"a/\" is not RESOURCE/NAME",
@@ -110,6 +110,7 @@ func TestHistoryMistakes(t *testing.T) {
 		"at 10m":                                     "watchkeeper at 10m -- get pods",
 		"at soon -- get pods":                        "WHEN: \"soon\" is not a moment",
 		"at -5m -- get pods":                         "WHEN: \"-5m\" is not a moment: use now, an age such as 10m",
+		"change -n shop":                             "unknown command \"change\": did you mean changes?",
 		"at -x 5m -- get pods":                       "unknown shorthand flag: 'x' in -x",
 	} {
 		if out, errs, code := run(strings.Fields(line)...); code != 1 || out != "" || !strings.HasPrefix(errs, "watchkeeper: ") || !strings.Contains(errs, want) || strings.Count(errs, "\n") != 1 {

@@ -113,7 +113,12 @@ cluster's history.`,
 	root.SetIn(s.in)
 	root.SetOut(s.out)
 	root.SetErr(s.err)
-	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usageError(cmd, err) })
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		if args := cmd.Flags().Args(); cmd == root && len(args) > 0 {
+			return noCommand(cmd, args) // the flags are those of a command that does not exist
+		}
+		return usageError(cmd, err)
+	})
 	root.AddCommand(newServe(s), newGet(s), newSheet(s), newHistory(s), newStory(s), newDiagnose(s), newChanges(s), newDiff(s), newAt(s), newRecord(s), newOpen(s), newVersion(s), completion.Command())
 	return root
 }

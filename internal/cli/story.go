@@ -59,7 +59,7 @@ func (o *storyOptions) run(ctx context.Context, args []string) error {
 		return err
 	}
 	if name == "" {
-		return fmt.Errorf("story is about one object: name it as %s/NAME", resource)
+		return fmt.Errorf("story is about one object: name it as %s/NAME, or as deployment/%s if that is its name", resource, resource)
 	}
 	format := o.format
 	switch format {

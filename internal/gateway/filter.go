@@ -158,9 +158,10 @@ func (f *filter) checkAPI(r *http.Request) *metav1.Status {
 	}
 	// The upstream or a proxy before it may clean "//" and "..", so a path has to pass
 	// both as sent and cleaned.
+	// The deprecated /api/v1/watch/pods is another path of /api/v1/pods.
 	sent, cleaned := r.URL.Path, path.Clean(r.URL.Path)
 	switch {
-	case matchAny(f.rejectPaths, sent), matchAny(f.rejectPaths, cleaned):
+	case matchAny(f.rejectPaths, sent), matchAny(f.rejectPaths, cleaned), matchAny(f.rejectPaths, watchPath.ReplaceAllString(cleaned, "$1/")):
 		return status.Forbidden(fmt.Sprintf("path %q is rejected by --reject-paths", sent))
 	case matchAny(f.rejectMethods, r.Method):
 		return status.Forbidden(fmt.Sprintf("method %q is rejected by --reject-methods", r.Method))
@@ -169,6 +170,9 @@ func (f *filter) checkAPI(r *http.Request) *metav1.Status {
 	}
 	return nil
 }
+
+// watchPath matches the beginning of a deprecated path of a watch.
+var watchPath = regexp.MustCompile(`^(/api/[^/]+|/apis/[^/]+/[^/]+)/watch/`)
 
 // acceptsHost matches a Host header without its port. An IPv6 address is
 // tried with brackets and without: the default list has them, and kubectl

@@ -58,6 +58,8 @@ func TestFilter(t *testing.T) {
 		{name: "not rejected method", filter: gateway.FilterOptions{RejectMethods: "POST,PUT,PATCH"}, method: "DELETE", path: "/api"},
 		{name: "rejection beats acceptance", filter: gateway.FilterOptions{AcceptPaths: "^/api", RejectPaths: "secrets"}, path: "/api/v1/secrets", refused: "--reject-paths"},
 
+		{name: "the path of a watch", filter: gateway.FilterOptions{RejectPaths: "^/api/v1/secrets,^/apis/apps/v1/namespaces/x/"}, path: "/api/v1/watch/secrets", refused: "--reject-paths"},
+		{name: "the path of a watch in a namespace", filter: gateway.FilterOptions{RejectPaths: "^/api/v1/secrets,^/apis/apps/v1/namespaces/x/"}, path: "/apis/apps/v1/watch/namespaces/x/deployments/web", refused: "--reject-paths"},
 		{name: "disabled", filter: gateway.FilterOptions{Disabled: true, RejectPaths: ".*", RejectMethods: ".*"}, path: "/api", headers: []string{"Host", "any.example"}},
 		{name: "disabled, cross-origin write", filter: gateway.FilterOptions{Disabled: true}, method: "POST", path: "/api", headers: []string{"Sec-Fetch-Site", "cross-site"}, refused: "cross-origin"},
 

@@ -179,7 +179,7 @@ func (p *Handler) fail(w http.ResponseWriter, r *http.Request, err error) {
 		p.Logger.Debug("upstream unreachable", "method", r.Method, "path", r.URL.Path, "err", upstream.Cause(err))
 		message := "the API server does not answer: " + upstream.Cause(err)
 		if p.Remembers() && request.IsSafe(r.Method) {
-			message += ": for its past, use for example 'watchkeeper at now -- get pods'"
+			message += recordedRead(r)
 		}
 		// Without Retry-After: client-go would ask ten times, once a second, before it
 		// tells its user. What should go on after a restart of the API server, such as an
@@ -193,6 +193,25 @@ func (p *Handler) fail(w http.ResponseWriter, r *http.Request, err error) {
 		}
 		status.Write(w, r, status.Unavailable(message, request.IsSafe(r.Method)))
 	}
+}
+
+// recordedRead says how to read what is recorded of a resource that a request is for.
+func recordedRead(r *http.Request) string {
+	target, ok := request.ParsePath(r.URL.Path)
+	if !ok {
+		return ""
+	}
+	line := "watchkeeper at now -- get " + target.Resource.GroupResource()
+	if target.Name != "" {
+		line += " " + target.Name
+	}
+	switch {
+	case target.Namespace != "":
+		line += " -n " + target.Namespace
+	case target.Name == "":
+		line += " -A"
+	}
+	return ". What is recorded can be read: '" + line + "'"
 }
 
 // finish prepares a response, and logs one that breaks off; ReverseProxy then aborts

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -48,7 +49,13 @@ func newCluster(flags *connect.Flags) (*cluster, error) {
 // A refusal is a Status that the server answered with.
 type refusal struct{ metav1.Status }
 
-func (e *refusal) Error() string { return termtext.Plain(e.Message) }
+// Error leaves out a long value: an invalid patch is answered with the whole object, which may
+// be a Secret.
+func (e *refusal) Error() string {
+	return termtext.Plain(longValue.ReplaceAllString(e.Message, "Invalid value: "))
+}
+
+var longValue = regexp.MustCompile(`Invalid value: "(?:[^"\\]|\\.){100,}": `)
 
 // path returns the path of a resource's objects in a namespace, "" for all.
 func path(r sheet.Resource, namespace string) string {

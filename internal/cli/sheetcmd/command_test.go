@@ -82,3 +82,17 @@ func TestSave(t *testing.T) {
 		t.Errorf("%v %v", files, err)
 	}
 }
+
+// TestLongValue: the error of an invalid patch does not have the object, which may be a Secret.
+func TestLongValue(t *testing.T) {
+	long := `{\"data\":{\"password\":\"` + strings.Repeat("c2VjcmV0", 50) + `\"}}`
+	e := &refusal{}
+	e.Message = `"" is invalid: patch: Invalid value: "` + long + `": json: cannot unmarshal number 2.5`
+	if got := e.Error(); got != `"" is invalid: patch: Invalid value: json: cannot unmarshal number 2.5` {
+		t.Error(got)
+	}
+	e.Message = `Deployment.apps "web" is invalid: spec.replicas: Invalid value: "-1": must be greater than or equal to 0`
+	if got := e.Error(); got != e.Message {
+		t.Error(got)
+	}
+}

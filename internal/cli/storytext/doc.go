@@ -251,8 +251,40 @@ func (p *printer) notes() (lines []string) {
 	says := map[string]string{
 		api.InGap: "not observed", api.Late: "observed late", api.RecordingStopped: "not recorded any more", api.NoAnswer: "not known, because the API server did not answer",
 	}
+	few := len(order) <= maxSpans || p.Verbose
+	told := map[string]bool{}
 	for _, s := range order {
-		lines = append(lines, fmt.Sprintf("%s from %s to %s: %s", says[s.reason], s.from, s.to, strings.Join(resources[s], ", ")))
+		switch {
+		case few:
+			lines = append(lines, fmt.Sprintf("%s from %s to %s: %s", says[s.reason], s.from, s.to, strings.Join(resources[s], ", ")))
+		case !told[s.reason]:
+			told[s.reason] = true
+			lines = append(lines, p.spans(s.reason, says[s.reason]))
+		}
 	}
 	return lines
+}
+
+// maxSpans is how many spans without observation a story names, each in a line.
+const maxSpans = 3
+
+// spans says in one line when something was not observed.
+func (p *printer) spans(reason, says string) string {
+	n, from, to := 0, time.Time{}, time.Time{}
+	var resources []string
+	for _, u := range p.Unobserved {
+		if u.Reason != reason {
+			continue
+		}
+		if n++; from.IsZero() || u.From.Before(from) {
+			from = u.From
+		}
+		if u.To.After(to) {
+			to = u.To
+		}
+		if !slices.Contains(resources, u.Resource) {
+			resources = append(resources, u.Resource)
+		}
+	}
+	return fmt.Sprintf("%s in %d spans between %s and %s (-v lists them): %s", says, n, p.stamp(from), p.stamp(to), strings.Join(resources, ", "))
 }
