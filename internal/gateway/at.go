@@ -117,8 +117,10 @@ func (g *Gateway) answerReview(rec *responseRecorder, r *http.Request, kind self
 			g.forward(w, r)
 		}
 	}
+	cut, release, _ := g.tracker.Bind(r.Context(), false)
+	defer release()
 	user, _ := fairness.UserOf(r.Context())
-	slot, err := g.reviews.Acquire(r.Context(), user.Name)
+	slot, err := g.reviews.Acquire(cut, user.Name)
 	if err != nil {
 		status.Write(rec, r, status.TooMany("other reviews are being read: try again", 1))
 		return
@@ -128,8 +130,6 @@ func (g *Gateway) answerReview(rec *responseRecorder, r *http.Request, kind self
 	ctl := http.NewResponseController(rec)
 	ctl.SetReadDeadline(time.Now().Add(reviewTime)) //nolint:errcheck // there is nothing else to do
 	r.Body = &reviewBody{r.Body, ctl}
-	cut, release, _ := g.tracker.Bind(r.Context(), false)
-	defer release()
 	defer context.AfterFunc(cut, func() {
 		ctl.SetReadDeadline(time.Now()) //nolint:errcheck // see above
 	})()
