@@ -95,6 +95,24 @@ func (s *secretServer) send(w http.ResponseWriter, typ watch.EventType, o runtim
 	w.(http.Flusher).Flush()
 }
 
+// synced runs an informer, and waits until it is in sync.
+func synced(t *testing.T, a cache.SharedIndexInformer) (stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		a.RunWithContext(ctx)
+	}()
+	if !cache.WaitForCacheSync(ctx.Done(), a.HasSynced) {
+		t.Fatal("not synced")
+	}
+	return func() {
+		cancel()
+		<-done
+	}
+}
+
 func selected(o *metav1.ListOptions) { o.LabelSelector = "a=b" }
 
 // TestForManager: objects and their metadata are requested in protobuf, with the
@@ -154,15 +172,7 @@ func TestForManager(t *testing.T) {
 		if got := secrets.requested(); len(got) > 0 {
 			t.Errorf("requested %v before the start", got)
 		}
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		done := make(chan struct{})
-		go func() {
-			defer close(done)
-			a.RunWithContext(ctx)
-		}()
-		if !cache.WaitForCacheSync(ctx.Done(), a.HasSynced) {
-			t.Fatal("not synced")
-		}
+		stop := synced(t, a)
 		got, _, err := a.GetStore().GetByKey("ns/a")
 		if err != nil {
 			t.Error(err)
@@ -170,8 +180,7 @@ func TestForManager(t *testing.T) {
 		if diff := cmp.Diff(test.want, got); diff != "" {
 			t.Error(diff)
 		}
-		cancel()
-		<-done
+		stop()
 		if got := secrets.requested(); len(got) != 2 || got[1] != test.accept {
 			t.Errorf("requested %v", got)
 		}
@@ -195,21 +204,12 @@ func TestForManagerJSON(t *testing.T) {
 		t.Fatal(err)
 	}
 	a := newInformer(cache.NewListWatchFromClient(objects.CoreV1().RESTClient(), "configmaps", "", fields.Everything()), &corev1.ConfigMap{}, 0, nil)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		a.RunWithContext(ctx)
-	}()
-	if !cache.WaitForCacheSync(ctx.Done(), a.HasSynced) {
-		t.Fatal("not synced")
-	}
+	stop := synced(t, a)
 	got, _, err := a.GetStore().GetByKey("ns/a")
 	if m, ok := got.(*corev1.ConfigMap); err != nil || !ok || m.Data["k"] != "v" {
 		t.Errorf("%+v, %v", got, err)
 	}
-	cancel()
-	<-done
+	stop()
 }
 
 // TestJSONOnly: from a server that answers a request for protobuf with 406, as an aggregated one
@@ -257,21 +257,12 @@ func TestJSONOnly(t *testing.T) {
 	} {
 		before := refused
 		a := newInformer(test.lw, test.example, 0, nil)
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		done := make(chan struct{})
-		go func() {
-			defer close(done)
-			a.RunWithContext(ctx)
-		}()
-		if !cache.WaitForCacheSync(ctx.Done(), a.HasSynced) {
-			t.Fatalf("%T: not synced", test.example)
-		}
+		stop := synced(t, a)
 		got, _, err := a.GetStore().GetByKey("ns/a")
 		if o, ok := got.(metav1.Object); err != nil || !ok || o.GetLabels()["k"] != "v" {
 			t.Errorf("%T: %+v, %v", test.example, got, err)
 		}
-		cancel()
-		<-done
+		stop()
 		if refused-before != 1 {
 			t.Errorf("%T: %d requests were refused, want 1", test.example, refused-before)
 		}
