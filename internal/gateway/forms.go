@@ -4,6 +4,7 @@
 package gateway
 
 import (
+	"errors"
 	"sync"
 	"time"
 
@@ -31,7 +32,13 @@ type forms struct {
 	res         *watchcache.Resource // nil for objects of the past
 
 	mu         sync.Mutex // guards unwritable
-	unwritable map[wire.Form]time.Time
+	unwritable map[unwritable]time.Time
+}
+
+// unwritable is what was not possible: requests in a form, or only watches in it.
+type unwritable struct {
+	form    wire.Form
+	watches bool
 }
 
 // encoderAt returns an encoder that prints ages as of a time; zero for now.
@@ -48,23 +55,28 @@ func (f *forms) encoderWith(now func() time.Time) *wire.Encoder {
 	return &wire.Encoder{Resource: e.Resource, Cache: e.Cache, DatePath: e.DatePath, Now: now}
 }
 
-// isUnwritable reports whether encoding the resource in a form failed within the last
-// minute. A watch that ended for that is passed through when the client opens it again.
-func (f *forms) isUnwritable(form wire.Form) bool {
+// isUnwritable reports whether encoding the resource in the form of a request failed
+// within the last minute. A watch that ended for that is passed through when the client
+// opens it again.
+func (f *forms) isUnwritable(form wire.Form, watch bool) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	at, ok := f.unwritable[form]
-	return ok && time.Since(at) < unwritablePause
+	at := f.unwritable[unwritable{form: form}]
+	if watches := f.unwritable[unwritable{form, true}]; watch && watches.After(at) {
+		at = watches
+	}
+	return !at.IsZero() && time.Since(at) < unwritablePause
 }
 
-// Unwritable implements httpstream.Owner.
-func (f *forms) Unwritable(form wire.Form) {
+// Unwritable implements httpstream.Owner. Strings that are not UTF-8 are of one object:
+// lists without it can be written, and watches would meet it again.
+func (f *forms) Unwritable(form wire.Form, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.unwritable == nil {
-		f.unwritable = map[wire.Form]time.Time{}
+		f.unwritable = map[unwritable]time.Time{}
 	}
-	f.unwritable[form] = time.Now()
+	f.unwritable[unwritable{form, errors.Is(err, wire.ErrReplaced)}] = time.Now()
 }
 
 // openWatch holds the resource until CloseWatch.

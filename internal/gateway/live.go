@@ -99,7 +99,7 @@ func (h *reads) openLive(r *http.Request, read *request.Read, res *watchcache.Re
 		}
 	}
 	q.Form, ok = read.Negotiate(r, st.View.BookmarkTemplate.Typed(), func() bool { return s.f.cbor.Offered(ctx) })
-	if !ok || s.f.isUnwritable(q.Form.Form) {
+	if !ok || s.f.isUnwritable(q.Form.Form, read.Verb == request.Watch) {
 		return nil, nil, errDeclined
 	}
 	if read.Verb == request.List && q.View == wire.Table && wire.SortsRows(read.Resource) {
@@ -147,10 +147,10 @@ func (s *live) failed(err error) error {
 
 // otherForm implements store: the request is passed through.
 func (s *live) otherForm(_ *http.Request, q *query, err error) (request.Form, error) {
-	// YAML and indented JSON fail by size, and columns by version: other requests in
-	// the form can succeed.
-	if q.Media != wire.YAML && !q.Pretty && !errors.Is(err, wire.ErrColumns) {
-		s.f.Unwritable(q.Form.Form)
+	// YAML and indented JSON fail by size, columns by version, and strings that are not
+	// UTF-8 by object: other requests in the form can succeed.
+	if q.Media != wire.YAML && !q.Pretty && !errors.Is(err, wire.ErrColumns) && !errors.Is(err, wire.ErrReplaced) {
+		s.f.Unwritable(q.Form.Form, err)
 	}
 	return q.Form, errDeclined
 }

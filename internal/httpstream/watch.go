@@ -41,8 +41,8 @@ type Source interface {
 type Owner interface {
 	// CloseWatch is called at the end of a watch.
 	CloseWatch()
-	// Unwritable is called if an object cannot be encoded in a form.
-	Unwritable(wire.Form)
+	// Unwritable is called if an object cannot be encoded in a form, and with why.
+	Unwritable(wire.Form, error)
 	// Heard returns when the API server was last heard of on the watch from which the
 	// events come.
 	Heard() time.Time
@@ -317,7 +317,7 @@ func (s *Watch) unwritable(err error) bool {
 	// If only the columns have changed, the client's next watch has the new ones.
 	// Otherwise the API server has to serve watches in this form.
 	if errors.Is(err, wire.ErrForm) && !errors.Is(err, wire.ErrColumns) {
-		s.Owner.Unwritable(s.Form)
+		s.Owner.Unwritable(s.Form, err)
 	}
 	s.ended = true
 	return true

@@ -25,7 +25,7 @@ import (
 type owner struct{}
 
 func (owner) CloseWatch()          {}
-func (owner) Unwritable(wire.Form) {}
+func (owner) Unwritable(wire.Form, error) {}
 func (owner) Oldest() uint64       { return 20 }
 func (owner) Heard() time.Time     { return time.Now() }
 

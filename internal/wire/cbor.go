@@ -48,6 +48,9 @@ func (e *Encoder) objectCBOR(f Form, o *scan.Object) (string, error) {
 // server's own types has no kind and apiVersion.
 func wholeCBOR(o *scan.Object, item bool) (string, error) {
 	if !o.Typed() {
+		if replaced(o.JSON) {
+			return "", fmt.Errorf("%w: %w", ErrForm, ErrReplaced)
+		}
 		var u unstructured.Unstructured
 		if err := u.UnmarshalJSON([]byte(o.JSON)); err != nil {
 			return "", fmt.Errorf("%w: %w", ErrForm, err)

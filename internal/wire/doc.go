@@ -13,7 +13,8 @@
 //
 // [ErrForm] is returned for an object that cannot be written exactly as the API server
 // would: it has a field that the types compiled in here lack, its resource has no such
-// type, or its row is unknown. The caller passes the request through.
+// type, its row is unknown, or it has strings that JSON cannot carry. The caller passes
+// the request through.
 //
 // All types except [Stream] may be used concurrently.
 //

@@ -5,6 +5,7 @@ package wire
 
 import (
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -78,8 +79,12 @@ var partialHead = map[string]string{
 }
 
 // decodeStrict decodes JSON as the API server does. It returns ErrForm for a field
-// that the type does not have, which would be lost.
+// that the type does not have, which would be lost, and for a string that is not UTF-8
+// in the API server.
 func decodeStrict(text string, v any) error {
+	if replaced(text) {
+		return fmt.Errorf("%w: %w", ErrForm, ErrReplaced)
+	}
 	unknown, err := kjson.UnmarshalStrict([]byte(text), v)
 	if err == nil && len(unknown) > 0 {
 		err = unknown[0]
@@ -88,4 +93,21 @@ func decodeStrict(text string, v any) error {
 		return fmt.Errorf("%w: %w", ErrForm, err)
 	}
 	return nil
+}
+
+// replaced reports whether JSON has a string whose bytes it does not tell: protobuf and
+// CBOR carry strings that are not UTF-8, and encoding/json, which the API server uses,
+// writes each byte that is not as the escape \ufffd. It writes the character U+FFFD
+// itself without an escape.
+func replaced(text string) bool {
+	for {
+		before, rest, found := strings.Cut(text, `\ufffd`)
+		if !found {
+			return false
+		}
+		if backslashes := len(before) - len(strings.TrimRight(before, `\`)); backslashes%2 == 0 {
+			return true
+		}
+		text = rest
+	}
 }

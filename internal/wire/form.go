@@ -16,6 +16,10 @@ import (
 // ErrForm marks an object that cannot be written exactly in the requested form.
 var ErrForm = errors.New("cannot be written in this form")
 
+// ErrReplaced marks, with ErrForm, an object with a string that is not UTF-8, of which
+// the gateway has only what JSON can carry.
+var ErrReplaced = errors.New("a string is not UTF-8")
+
 // A Media is the media type of an answer.
 type Media uint8
 
