@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/watchkeeper/watchkeeper/informer/scan"
@@ -18,13 +19,15 @@ import (
 // A RefusedError reports that the API server does not let the collection be
 // listed or watched. It wraps a [*StatusError].
 type RefusedError struct {
-	// Code is the HTTP status: 401, 403, 404 or 405; or 501 if the answer to
-	// a list has no resourceVersion that a watch could start from.
+	// Code is the HTTP status: 401, 403, 404 or 405; 429 or 500 if an API server
+	// that is ready cannot read the collection, see [Options].Ready; or 501 if the
+	// answer to a list has no resourceVersion that a watch could start from.
 	Code int
 	// Message is that of the API server.
 	Message string
 
-	notList bool // the answer was no list
+	notList    bool // the answer was no list
+	unreadable bool // see Reflector.unreadable
 }
 
 func (e *RefusedError) Error() string {
@@ -45,6 +48,8 @@ type StatusError struct {
 	Code       int           // HTTP status, such as 400 or 406
 	Message    string        // of the Status, or the quoted body
 	RetryAfter time.Duration // how long the API server asks to wait; 0 if it does not
+
+	isStatus bool // the answer was a Status
 }
 
 func (e *StatusError) Error() string { return fmt.Sprintf("%d: %s", e.Code, e.Message) }
@@ -85,7 +90,7 @@ func (e retryAfterError) Unwrap() error { return e.error }
 // parseStatus reads a Status in JSON or protobuf. Any other body is quoted.
 func parseStatus(code int, body []byte) *StatusError {
 	if s, err := scan.ParseStatus(body); err == nil {
-		return &StatusError{cmp.Or(s.Code, code), s.Message, parseRetryAfter(strconv.Itoa(s.RetryAfter))}
+		return &StatusError{cmp.Or(s.Code, code), s.Message, parseRetryAfter(strconv.Itoa(s.RetryAfter)), true}
 	}
 	var status struct {
 		Kind, Message string
@@ -98,7 +103,7 @@ func parseStatus(code int, body []byte) *StatusError {
 	if status.Code != 0 {
 		code = status.Code
 	}
-	return &StatusError{code, status.Message, parseRetryAfter(strconv.Itoa(status.Details.RetryAfterSeconds))}
+	return &StatusError{code, status.Message, parseRetryAfter(strconv.Itoa(status.Details.RetryAfterSeconds)), true}
 }
 
 // asError returns the error that the reflector acts on.
@@ -113,6 +118,16 @@ func (e *StatusError) asError() error {
 		return retryAfterError{e, e.RetryAfter}
 	}
 	return e
+}
+
+// Unreadable reports whether the answer may mean that the API server cannot read this
+// collection: an object cannot be converted or decrypted (500), or the API server's own
+// cache gets no list of it for such a reason (429, "storage is (re)initializing"). An API
+// server that is overloaded answers 429 without a Status; one that is not ready may
+// answer all collections so.
+func (e *StatusError) Unreadable() bool {
+	return e.isStatus && (e.Code == http.StatusInternalServerError ||
+		e.Code == http.StatusTooManyRequests && strings.Contains(e.Message, "(re)initializing"))
 }
 
 // maxRetryAfter limits how long an upstream can send a reflector away: it may

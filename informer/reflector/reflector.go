@@ -73,6 +73,11 @@ type Options struct {
 	// no list, as a proxy in front of it may. 404 is final at once: what later
 	// appears under the name may be another collection. The default is 30 s.
 	RefusalGrace time.Duration
+	// Ready returns since when the API server as a whole is known to be ready; zero if it
+	// is not. With it, Run also returns a [*RefusedError] when an API server that was
+	// ready has answered for RefusalGrace, and nothing else, that it cannot read the
+	// collection (see [StatusError.Unreadable]). Nil, the default, retries.
+	Ready func(context.Context) time.Time
 	// Watchdog replaces a watch whose bookmarks fail to arrive. The default,
 	// false, waits for the end of the watch's timeoutSeconds.
 	Watchdog bool
@@ -128,6 +133,7 @@ type Reflector[O any] struct {
 	malformed       int           // streams that ended in a malformed frame, in a row
 	expired         int           // rounds that ended with errExpired, in a row
 	refusedSince    time.Time     // the first of the current row of refusals
+	unreadableSince time.Time     // the first of the current row of such answers
 	afterDelete     bool          // the last frame was a deletion
 	endedEarly      bool          // the last stream ended in order, before its timeoutSeconds
 	endedLongBefore bool          // by more than endGrace
@@ -259,6 +265,7 @@ func (r *Reflector[O]) Run(ctx context.Context) error {
 			// A list moves the head, too, though the watch after it may never be readable.
 			if r.sink.Head() != head && !isMalformed(err) || lasted > healthyStream {
 				failures, answered = 0, 0
+				r.unreadableSince = time.Time{}
 			}
 		}
 		if again := r.transition(err, lasted); again {
@@ -267,6 +274,7 @@ func (r *Reflector[O]) Run(ctx context.Context) error {
 		if err == nil {
 			err = errShortWatch
 		}
+		err = r.unreadable(ctx, err)
 		if refused, ok := errors.AsType[*RefusedError](err); ok && r.isFinal(refused) {
 			r.fail(verb, err)
 			return err
@@ -385,7 +393,29 @@ func (r *Reflector[O]) isFinal(refused *RefusedError) bool {
 		r.refusedSince = time.Now()
 	}
 	first := r.sink.Head() == 0 && !refused.notList
-	return refused.Code == http.StatusNotFound || first || time.Since(r.refusedSince) > r.opts.RefusalGrace
+	return refused.Code == http.StatusNotFound || first || refused.unreadable || time.Since(r.refusedSince) > r.opts.RefusalGrace
+}
+
+// unreadable returns a refusal if err is the last of such answers for RefusalGrace that an
+// API server that is ready cannot read the collection; else err.
+func (r *Reflector[O]) unreadable(ctx context.Context, err error) error {
+	status, ok := errors.AsType[*StatusError](err)
+	if !ok || !status.Unreadable() {
+		r.unreadableSince = time.Time{}
+		return err
+	}
+	if r.unreadableSince.IsZero() {
+		r.unreadableSince = time.Now()
+	}
+	if r.opts.Ready == nil || time.Since(r.unreadableSince) <= r.opts.RefusalGrace {
+		return err
+	}
+	// After a start, an API server is ready before it has read all collections.
+	ready := r.opts.Ready(ctx)
+	if ready.IsZero() || time.Since(ready) <= r.opts.RefusalGrace {
+		return err
+	}
+	return &RefusedError{Code: status.Code, Message: status.Message, unreadable: true}
 }
 
 const (

@@ -76,6 +76,7 @@ func (r *round) run(ctx context.Context) (pause time.Duration) {
 		Watchdog:   true,
 		Resume:     resume,
 		Continuity: r.continuity,
+		Ready:      r.ready,
 		Logger:     r.w.cache.opts.Upstream.Quiet(r.w.log),
 	})
 	if r.reader != nil {
@@ -88,6 +89,15 @@ func (r *round) run(ctx context.Context) (pause time.Duration) {
 		r.ended <- err
 	}()
 	return r.pause(r.supervise(ctx))
+}
+
+// ready returns since when the API server is ready, zero if it is not.
+func (r *round) ready(ctx context.Context) time.Time {
+	since, err := r.w.cache.opts.Upstream.ReadySince(ctx)
+	if err != nil {
+		return time.Time{}
+	}
+	return since
 }
 
 // continuity passes on what the reflector knows about the upstream's history.

@@ -1,0 +1,113 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package acceptance
+
+import (
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/watchkeeper/watchkeeper/internal/clustertest"
+)
+
+const convertedThings = `
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: things.convert.example.com}
+spec:
+  group: convert.example.com
+  names: {plural: things, singular: thing, kind: Thing}
+  scope: Namespaced
+  versions:
+  - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}
+  - {name: v2, served: true, storage: false, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}
+`
+
+// TestUnreadable: a conversion webhook is set that does not answer. The API server then
+// cannot read the objects in the version that is not stored: it ends watches, and answers
+// lists with an error. So does the gateway, though it has the objects, and it serves the
+// resource again when the webhook is away. The version that is stored is not concerned.
+// It has a cluster of its own, in which such a definition keeps namespaces from ending.
+func TestUnreadable(t *testing.T) {
+	clustertest.SkipShort(t)
+	inStage(t, quiet)
+	c, err := clustertest.Start(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	gateway, err := c.Gateway("--data-dir", t.TempDir(), "--record", "*.convert.example.com")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if t.Failed() {
+			t.Log(tail(gateway.Log()))
+		}
+		gateway.Terminate()
+	}()
+	client, up, err := c.Client()
+	if err != nil {
+		t.Fatal(err)
+	}
+	command := func(args ...string) {
+		t.Helper()
+		if out, ok := run(t, c.Kubectl(t.Context()).Args, args...); !ok {
+			t.Fatalf("kubectl %v: %s", args, out)
+		}
+	}
+	create := func(manifest string) {
+		t.Helper()
+		file := filepath.Join(t.TempDir(), "manifest.yaml")
+		if err := os.WriteFile(file, []byte(manifest), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		command("create", "-f", file)
+	}
+	create(convertedThings)
+	command("wait", "--for=condition=Established", "crd/things.convert.example.com")
+	create(`{apiVersion: convert.example.com/v1, kind: Thing, metadata: {name: a, namespace: default}}`)
+
+	const stored, converted = "/apis/convert.example.com/v1/things", "/apis/convert.example.com/v2/things"
+	for _, path := range []string{stored, converted} {
+		cached(t, gateway, path+"?resourceVersion=0")
+	}
+	open := func(path string) <-chan frame {
+		frames := curlWatch(t, gateway.URL+path+"?watch=1&resourceVersion=0&timeoutSeconds=600")
+		next(t, frames, "ADDED", "a", nil)
+		return frames
+	}
+	ends := open(converted)
+	command("patch", "crd", "things.convert.example.com", "--type=merge", "-p",
+		`{"spec":{"conversion":{"strategy":"Webhook","webhook":{"conversionReviewVersions":["v1"],"clientConfig":{"url":"https://127.0.0.1:1/"}}}}}`)
+	eventually(t, "an error of the API server", func() bool {
+		a, err := ask(t.Context(), client, up+converted+"?resourceVersion=0", "")
+		return err == nil && a.code >= http.StatusBadRequest
+	})
+	untilEnd(t, ends)
+	refused := func(when string) {
+		t.Helper()
+		if a, err := ask(t.Context(), http.DefaultClient, gateway.URL+converted+"?resourceVersion=0", ""); err != nil || a.code < http.StatusBadRequest {
+			t.Errorf("%s: %v %+v, want the API server's error", when, err, a)
+		}
+	}
+	refused("the watch has ended")
+	gateway.Kill()
+	if err := gateway.Restart(); err != nil {
+		t.Fatal(err)
+	}
+	refused("what is recorded is not served as the present")
+	stays := open(stored)
+	create(`{apiVersion: convert.example.com/v1, kind: Thing, metadata: {name: b, namespace: default}}`)
+	next(t, stays, "ADDED", "b", nil)
+
+	command("patch", "crd", "things.convert.example.com", "--type=merge", "-p", `{"spec":{"conversion":{"strategy":"None","webhook":null}}}`)
+	eventually(t, "the objects in the version that is not stored", func() bool {
+		code, body := get(t, http.DefaultClient, gateway.URL+converted+"?resourceVersion=0")
+		return code == http.StatusOK && strings.Contains(body, `"name":"b"`)
+	})
+	cached(t, gateway, converted+"?resourceVersion=0")
+}
