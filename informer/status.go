@@ -56,7 +56,8 @@ type Status struct {
 	// Bytes is the number of bytes received.
 	Bytes int64
 	// Relists counts full lists by reason: "initial", "expired", "diverged",
-	// "malformed", "schema". Do not modify it.
+	// "malformed", "schema"; "unwatched", because the API server answers lists and no watch.
+	// Do not modify it.
 	Relists map[string]int
 }
 

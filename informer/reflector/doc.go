@@ -40,4 +40,8 @@
 // opened before the list, as it might continue another history otherwise. A list that is not
 // below the copy's RV, but has an object below the version held, is of another
 // history, too.
+//
+// A watch that fails is tried again, and no list is taken, for the list would lose the events
+// in between. The exception is an upstream that answers lists, and no watch, for longer than
+// API servers keep events: the sink then gets a list from time to time (see unwatched).
 package reflector

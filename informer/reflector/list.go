@@ -43,12 +43,13 @@ func (r *Reflector[O]) list(ctx context.Context) error {
 	}
 	// The definition of a custom resource may have changed while there was no watch, or
 	// since an earlier run.
-	maybeChanged := !page.Typed && (r.reason == relistExpired || r.reason == relistInitial && head > 0)
+	maybeChanged := !page.Typed && (r.reason == relistExpired || r.reason == relistUnwatched || r.reason == relistInitial && head > 0)
 	r.overwrite = r.reason == relistDiverged || r.reason == relistSchema || maybeChanged
 	r.collection = page
+	alone := r.reason == relistUnwatched || r.unwatched.total >= maxListWait
 	// After two failures in a row one paged list is taken instead, unless the upstream
 	// only asked to wait.
-	if !r.noStreamingList && r.failedLists < 2 {
+	if !alone && !r.noStreamingList && r.failedLists < 2 {
 		before := r.failedLists
 		r.failedLists++ // reset by listed
 		err := r.streamList(ctx)
@@ -60,9 +61,11 @@ func (r *Reflector[O]) list(ctx context.Context) error {
 	// The watch is opened before the list is taken: one that is opened afterwards may have
 	// another history, if etcd is restored meanwhile, and has to prove its own.
 	s, err := r.open(ctx, url.Values{"resourceVersion": {kube.FormatRV(page.RV)}})
-	if err == nil {
+	switch {
+	case err == nil:
 		defer s.close()
-	} else if !errors.Is(err, errUnanswered) {
+	case errors.Is(err, errUnanswered), alone && isOutage(err):
+	default:
 		return err
 	}
 	r.overlap = nil
@@ -73,16 +76,17 @@ func (r *Reflector[O]) list(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r.listed(list)
 	if s != nil && list.RV < page.RV {
 		// As after a restore of etcd in between. The watch lacks the events up to its start.
 		s.close()
 		s = nil
 	}
 	if s == nil {
+		r.listed(list, Retrying)
 		r.doubt()
 		return r.watch(ctx)
 	}
+	r.listed(list, Watching)
 	r.sink.Flush() // shows the sink that there is a watch
 	s.overlap = r.overlap
 	s.overlap.to, s.overlap.ended = list.RV, time.Now()
@@ -123,8 +127,8 @@ func (r *Reflector[O]) item(o O) error {
 	return nil
 }
 
-// listed completes the sink's list.
-func (r *Reflector[O]) listed(list *scan.List) {
+// listed completes the sink's list. The phase says whether there is a watch that goes on from it.
+func (r *Reflector[O]) listed(list *scan.List, next Phase) {
 	r.countRelist(r.reason)
 	r.columns = list.Columns
 	r.recent.end(list.RV)
@@ -135,9 +139,10 @@ func (r *Reflector[O]) listed(list *scan.List) {
 		r.log.Info("synced again after a relist", "from", head, "rv", list.RV, "objects", r.items)
 	}
 	r.opts.Listed(r.reason, r.items, time.Since(r.listBegan))
+	r.unwatched.listed()
 	r.state = stateWatch
 	r.afterList, r.afterDelete, r.malformed, r.failedLists = true, false, 0, 0
-	r.setPhase(Watching)
+	r.setPhase(next)
 	r.setContinuity(Watched)
 }
 
@@ -178,7 +183,7 @@ func (r *Reflector[O]) streamList(ctx context.Context) error {
 		case f.end:
 			timeout.Stop()
 			list.RV, list.Columns = f.rv, f.columns
-			r.listed(&list)
+			r.listed(&list, Watching)
 			r.sink.Bookmark(f.rv, f.object)
 			r.sink.Flush()
 			return r.follow(ctx, s)
@@ -252,10 +257,12 @@ func (r *Reflector[O]) request(ctx context.Context, u *url.URL, accept string, r
 	defer cancel()
 	resp, err := r.get(ctx, r.transport, u, accept)
 	if err != nil {
+		r.unwatched.lists(err)
 		return err
 	}
 	defer resp.Body.Close()
 	err = read(countingReader{resp.Body, r.contact})
+	r.unwatched.lists(err)
 	if !errors.Is(err, scan.ErrNotList) {
 		r.refusedSince = time.Time{}
 	}

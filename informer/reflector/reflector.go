@@ -141,6 +141,7 @@ type Reflector[O any] struct {
 	afterList       bool          // it is the first one after a list
 	ended           time.Time     // when the upstream had to end the last stream that ended in order
 	bookmarkGap     time.Duration // measured interval of bookmarks; 0 until then
+	unwatched       unwatched
 }
 
 // A state decides what the next round of Run does. A round is a full list with
@@ -185,6 +186,7 @@ const (
 	relistDiverged  = "diverged"  // the upstream has another history, as after a restore of etcd
 	relistMalformed = "malformed" // every third stream in a row that ends in a malformed frame
 	relistSchema    = "schema"    // objects or their Table rows may look different at equal RVs
+	relistUnwatched = "unwatched" // the upstream answers lists, and no watch (see unwatched)
 )
 
 const (
@@ -242,8 +244,10 @@ func (r *Reflector[O]) Run(ctx context.Context) error {
 		r.resume(from)
 	}
 	failures, answered := 0, 0 // in a row; those of them since a connection was last refused
+	r.unwatched.reset()
 	for {
 		began, head := time.Now(), r.sink.Head()
+		r.unwatched.begin()
 		var err error
 		if r.state == stateList {
 			err = r.list(ctx)
@@ -280,6 +284,7 @@ func (r *Reflector[O]) Run(ctx context.Context) error {
 			return err
 		}
 		r.fail(verb, err)
+		r.unwatched.failed()
 		failures++
 		answered++
 		pause := attempt.Backoff(answered, MinBackoff, MaxBackoff)

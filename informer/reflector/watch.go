@@ -40,6 +40,9 @@ func (r *Reflector[O]) watch(ctx context.Context) error {
 	since := r.resumeRV()
 	if r.state == stateVerify || r.state == stateProve {
 		empty, err := r.verify(ctx)
+		if err == nil && r.unwatched.isDue() {
+			return r.listUnwatched(ctx)
+		}
 		if err == nil && r.state == stateProve {
 			since, err = r.startProof(ctx, empty)
 		}
@@ -120,6 +123,12 @@ func (r *Reflector[O]) follow(ctx context.Context, s *stream[O]) (err error) {
 	r.watchdog.Store(wd)
 	defer r.watchdog.Store(nil)
 	head := r.sink.Head()
+	defer func() {
+		continues := r.state != stateProve || len(r.check.missing) == 0
+		if r.sink.Head() > head || continues && time.Since(began) > minStream {
+			r.unwatched.reset()
+		}
+	}()
 	for {
 		f, err := s.next()
 		if err != nil {

@@ -28,6 +28,7 @@ type apiserver struct {
 	now   state
 	down  bool
 	since time.Time // it is down
+	lists bool      // it answers lists, and no watch
 	acks  []ack
 	count int
 }
@@ -39,14 +40,18 @@ func newAPIServer(seed uint64) *apiserver {
 		rand:   r, step: []uint64{1, 1, 3, 20}[r.IntN(4)], now: state{},
 	}
 	s.truth.base, s.truth.start = s.RV(), map[string]*version{}
-	s.Control(func(w http.ResponseWriter, _ *fakeapi.Request, next func(http.ResponseWriter)) {
+	s.Control(func(w http.ResponseWriter, r *fakeapi.Request, next func(http.ResponseWriter)) {
 		s.mu.Lock()
-		down := s.down
+		down, lists := s.down, s.lists
 		s.mu.Unlock()
-		if down {
+		switch {
+		case down:
 			panic(http.ErrAbortHandler)
+		case lists && r.Verb == "watch":
+			fakeapi.WriteStatus(w, http.StatusGatewayTimeout, "Timeout", "no watch is answered")
+		default:
+			next(w)
 		}
-		next(w)
 	})
 	return s
 }
@@ -105,6 +110,16 @@ func (s *apiserver) setDown(down bool) {
 		s.CutWatches()
 	} else {
 		s.Compact(s.RV())
+	}
+}
+
+// refuseWatches makes the server answer no watch, or any again.
+func (s *apiserver) refuseWatches(refuse bool) {
+	s.mu.Lock()
+	s.lists = refuse
+	s.mu.Unlock()
+	if refuse {
+		s.CutWatches()
 	}
 }
 

@@ -251,13 +251,19 @@ func (s *simulation) disturb(length time.Duration) {
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	end := time.Now().Add(length)
+	kills, over := context.WithCancel(context.Background())
+	defer over() // before the wait
 	wg.Go(func() {
 		r := rand.New(rand.NewPCG(s.seed, 3))
-		for time.Now().Before(end) {
+		for time.Now().Before(end) || kills.Err() == nil {
 			for range 1 + r.IntN(4)*r.IntN(4) {
 				s.server.write()
 			}
-			time.Sleep(time.Duration(r.IntN(200)) * time.Millisecond)
+			pause := time.Duration(r.IntN(200)) * time.Millisecond
+			if time.Now().After(end) {
+				pause *= 10
+			}
+			time.Sleep(pause)
 		}
 	})
 	s.backups = []backup{s.server.backup()}
@@ -281,6 +287,10 @@ func (s *simulation) disturb(length time.Duration) {
 			time.Sleep(k.down)
 			s.server.restore(s.backups[s.rand.IntN(len(s.backups))], k.what == "bumped restore")
 			s.restored = true
+		case "watches":
+			s.server.refuseWatches(true)
+			time.Sleep(watchesFor * k.down)
+			s.server.refuseWatches(false)
 		case "etcd KILL": // the API server stays up and keeps its watch cache
 			time.Sleep(k.down)
 		case "kube-apiserver STOP":
@@ -292,6 +302,14 @@ func (s *simulation) disturb(length time.Duration) {
 		}
 	}
 }
+
+// watchless has times in which the API server answers lists, and no watch: some end in time
+// for a watch to go on, in others the gateway and the informers have to list.
+var watchless = profile{name: "no watches", without: []faultproxy.Name{faultproxy.Regress},
+	kills: []string{"watches", "watches", "watches", "gateway", "kube-apiserver STOP", "connections"}}
+
+// watchesFor is how much longer than other kills those of watches last.
+const watchesFor = 100
 
 func (s *simulation) behind(final uint64) int {
 	s.server.mu.Lock()
@@ -375,7 +393,7 @@ func TestSimulation(t *testing.T) {
 		var found []violation
 		var h *history
 		s := &simulation{seed: seed, rand: rand.New(rand.NewPCG(seed, 0))}
-		all := append(slices.Clip(profiles), restores, restores)
+		all := append(slices.Clip(profiles), restores, restores, watchless)
 		s.profile = all[s.rand.IntN(len(all))]
 		if i := slices.IndexFunc(all, func(p profile) bool { return p.name == only }); i >= 0 {
 			s.profile = all[i]
