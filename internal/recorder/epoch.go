@@ -38,7 +38,7 @@ func (w *writer) startEpoch(stream *history.Stream, err error) error {
 	}
 	w.log.Error("the record of the resource is damaged: a new epoch begins, and the damaged one is kept unchanged", "cause", err)
 	w.count.damaged.Inc()
-	w.silence.clear()
+	w.silence.clear(time.Time{})
 	w.stream, w.head, w.pending, w.size, w.oldest = next, history.Moment{}, nil, 0, time.Time{}
 	close(w.lost)
 	w.lost = make(chan struct{})

@@ -43,6 +43,7 @@ type fakeAPI struct {
 	uid     string // of kube-system; "" answers 403
 	refuse  int    // the code of all responses for Pods; 0 serves them
 	down    bool   // all responses are 503
+	listed  bool   // lists are answered, and watches with 504
 	hidden  bool   // discovery is 503
 	gadgets int    // the generation of the definition of gadgets, 0 if there is none
 	served  bool   // discovery has gadgets
@@ -125,6 +126,9 @@ func (f *fakeAPI) forget() { f.api.Compact(f.api.RV()) }
 func (f *fakeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	f.mu.Lock()
 	api, uid, refuse, down, hidden, gadgets, served, identify := f.api, f.uid, f.refuse, f.down, f.hidden, f.gadgets, f.served, f.identify
+	if f.listed && r.URL.Query().Has("watch") {
+		refuse = http.StatusGatewayTimeout
+	}
 	f.mu.Unlock()
 	fail := func(code int) { fakeapi.WriteStatus(w, code, metav1.StatusReason(http.StatusText(code)), "no") }
 	q := r.URL.Query()

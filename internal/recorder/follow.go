@@ -119,7 +119,7 @@ func (f *follower) start(v *timeline.View) (err error) {
 		return timeline.ErrCompacted
 	}
 	if !f.seeded {
-		f.r.w.silence.clear() // the timeline has observed what was not recorded
+		f.r.w.silence.clear(time.Time{}) // the timeline has observed what was not recorded
 	}
 	f.cursor, err = f.tl.WatchFrom(v, f.rv, timeline.Interest{})
 	return err

@@ -37,7 +37,7 @@ func (w *writer) writeGap(events []history.Event, rv uint64, at time.Time) error
 	if rv > from {
 		w.count.gaps.Inc()
 	}
-	w.silence.clear()
+	w.silence.clear(at)
 	w.move(rv, at)
 	return nil
 }
@@ -56,7 +56,7 @@ func (w *writer) begin(list *scan.List, definition string, at time.Time) error {
 	if err := w.stream.Begin(form, slices.Values(list.Items), list.RV, at); err != nil {
 		return err
 	}
-	w.silence.clear()
+	w.silence.clear(at)
 	w.head = history.Moment{}
 	w.move(list.RV, at)
 	return nil

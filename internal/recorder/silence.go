@@ -36,6 +36,9 @@ type silent struct {
 	// and reach the RV that the cache had then: the record may be behind it.
 	watched, settled time.Time
 	reach            uint64
+	// again is when it began again after it was over, and before that was recorded: a list
+	// ends the silence before it, and not the one after it. Zero if it did not.
+	again time.Time
 }
 
 // begin begins a silence at the last observation, unless there is one: the watch has ended,
@@ -43,8 +46,11 @@ type silent struct {
 func (s *silence) begin(since, now time.Time, outage bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.watched = (time.Time{}); s.since.IsZero() {
+	switch {
+	case s.since.IsZero():
 		s.silent = silent{since: since, found: now}
+	case !s.watched.IsZero():
+		s.watched, s.again = time.Time{}, since
 	}
 	s.outage = s.outage || outage
 	s.unwatched = s.unwatched || !outage
@@ -86,15 +92,23 @@ func (s *silence) end(now time.Time, reach uint64, settle time.Duration, outage 
 		s.silent = silent{}
 		return false
 	}
-	s.watched, s.settled, s.reach = now, time.Now().Add(settle), reach
+	s.watched, s.settled, s.reach, s.again = now, time.Now().Add(settle), reach, time.Time{}
 	return true
 }
 
-// clear is called when there was no silence, or it is recorded as a gap.
-func (s *silence) clear() {
+// clear is called when there was no silence, or it is recorded as a gap that ends at a time. It
+// goes on from there if it has begun again.
+func (s *silence) clear(at time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.silent = silent{}
+	if s.again.IsZero() {
+		s.silent = silent{}
+		return
+	}
+	if s.again.After(at) {
+		at = s.again
+	}
+	s.silent = silent{since: at, found: at, unwatched: s.unwatched, outage: s.outage}
 }
 
 // settle ends a silence that is over with a head, unless it has begun again.

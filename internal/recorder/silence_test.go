@@ -218,6 +218,56 @@ func TestOutageOutlived(t *testing.T) {
 	}
 }
 
+// TestUnwatched: if the API server answers lists and no watch, the record gets what a list
+// has, after a gap of what was not observed before it. What the watch sends that continues
+// the list comes late.
+func TestUnwatched(t *testing.T) {
+	for name, read := range modes {
+		inBubble(t, name, func(t *testing.T) {
+			api := newFakeAPI(t)
+			r := api.recorder(t, vfs.NewMem())
+			r.listenEvery, r.trimEvery, r.rediscover = time.Second, time.Minute, time.Minute
+			g := api.run(t, r)
+			if read {
+				g.served()
+			}
+			before := api.write("a", "1")
+			g.recorded(before)
+			g.watched()
+			api.change(func() { api.listed = true })
+			api.api.CutWatches()
+			api.write("a", "2")
+			listed := api.write("b", "1")
+			time.Sleep(time.Minute)
+			st := g.recorded(before)
+			if rv := st.Head().RV; rv != before || len(st.Gaps()) != 0 {
+				t.Errorf("after a minute, at %d with gaps %v", rv, st.Gaps())
+			}
+			time.Sleep(time.Minute)
+			st = g.recorded(listed)
+			gaps := st.Gaps()
+			if len(gaps) != 1 || gaps[0].Late() || gaps[0].From != before || gaps[0].To < listed || gaps[0].Until.Sub(gaps[0].Since) < time.Minute {
+				t.Fatalf("gaps %v, want one from %d to %d", gaps, before, listed)
+			}
+			if m, err := st.At(t.Context(), gaps[0].Since.Add(time.Minute)); !errors.Is(err, history.ErrGap) {
+				t.Errorf("inside the gap: %v, %v", m, err)
+			}
+			if since := g.writer().silence.get().since; since.IsZero() || since.Before(gaps[0].Until) {
+				t.Errorf("nothing is observed since %v, want after the list, %v", since, gaps[0].Until)
+			}
+			after := api.write("c", "1")
+			time.Sleep(20 * time.Second)
+			api.change(func() { api.listed = false })
+			time.Sleep(20 * time.Second)
+			g.recorded(after)
+			g.watched()
+			if gaps = st.Gaps(); len(gaps) != 2 || !gaps[1].Late() || gaps[1].Until.Sub(gaps[1].Since) < 20*time.Second {
+				t.Errorf("gaps %v, want a late one after the first", gaps)
+			}
+		})
+	}
+}
+
 // TestObserved: the record of a quiet resource says until when it was observed, and a start
 // after a crash knows it.
 func TestObserved(t *testing.T) {
