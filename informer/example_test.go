@@ -22,7 +22,11 @@ func Example() {
 	server := apiServer(informertest.Pods, `{"nodeName":"n1"}`, false) // kubectl proxy
 	defer server.Close()
 
-	type Pod struct{ Spec struct{ NodeName string } }
+	type Pod struct {
+		Spec struct {
+			NodeName string `json:"nodeName"`
+		} `json:"spec"`
+	}
 	src, err := informer.FromURL(server.URL)
 	if err != nil {
 		log.Fatal(err)
@@ -55,7 +59,11 @@ func ExampleReconcile() {
 	server := apiServer(widgets, `{"size":3}`, true)
 	defer server.Close()
 
-	type Widget struct{ Spec struct{ Size int } }
+	type Widget struct {
+		Spec struct {
+			Size int `json:"size"`
+		} `json:"spec"`
+	}
 	src, err := informer.FromURL(server.URL)
 	if err != nil {
 		log.Fatal(err)
@@ -103,7 +111,11 @@ func ExampleAddIndex() {
 	server := apiServer(informertest.Pods, `{"nodeName":"n1"}`, true)
 	defer server.Close()
 
-	type Pod struct{ Spec struct{ NodeName string } }
+	type Pod struct {
+		Spec struct {
+			NodeName string `json:"nodeName"`
+		} `json:"spec"`
+	}
 	src, err := informer.FromURL(server.URL)
 	if err != nil {
 		log.Fatal(err)

@@ -28,7 +28,10 @@ const minute = time.Minute
 
 // A testPod is the type that tests decode pods to.
 type testPod struct {
-	Metadata struct{ Name, ResourceVersion string }
+	Metadata struct {
+		Name            string `json:"name"`
+		ResourceVersion string `json:"resourceVersion"`
+	} `json:"metadata"`
 }
 
 var pods = Resource{Version: "v1", Name: "pods"}

@@ -25,9 +25,9 @@ import (
 // A labeled is what the tests modify.
 type labeled struct {
 	Metadata struct {
-		Name   string
-		Labels map[string]string
-	}
+		Name   string            `json:"name"`
+		Labels map[string]string `json:"labels"`
+	} `json:"metadata"`
 }
 
 const labeledPod = `{"metadata":{"name":"a","namespace":"ns","labels":{"x":"y"}},"spec":{}}`

@@ -6,6 +6,7 @@ package informer
 import (
 	"encoding/json"
 	"iter"
+	"reflect"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -37,15 +38,17 @@ func (rawCodec) Decode(raw []byte) (json.RawMessage, error) { return raw, nil }
 
 // JSON returns a codec that decodes with encoding/json: into a struct with the
 // fields of interest, a pointer to one, or a map[string]any. It is usable for
-// every resource.
-func JSON[T any]() Codec[T] { return jsonCodec[T]{} }
+// every resource. As in Kubernetes, names match exactly, and not in any case as with
+// encoding/json alone: a field for nodeName needs the tag json:"nodeName". Types with a
+// method UnmarshalJSON decode as they do.
+func JSON[T any]() Codec[T] { return jsonCodec[T]{shapeOf(reflect.TypeFor[T]())} }
 
-type jsonCodec[T any] struct{}
+type jsonCodec[T any] struct{ shape *scan.Shape }
 
 func (jsonCodec[T]) Protobuf() bool { return false }
 
-func (jsonCodec[T]) Decode(raw []byte) (v T, err error) {
-	err = json.Unmarshal(raw, &v)
+func (c jsonCodec[T]) Decode(raw []byte) (v T, err error) {
+	err = json.Unmarshal(c.shape.Exact(raw), &v)
 	return v, err
 }
 

@@ -14,11 +14,11 @@ var kind = schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "W
 type Widget struct {
 	metav1.ObjectMeta `json:"metadata"`
 	Spec              struct {
-		Data map[string]string
-		TTL  *metav1.Duration // since the creation; nil for ever
-	}
+		Data map[string]string `json:"data"`
+		TTL  *metav1.Duration  `json:"ttl"` // since the creation; nil for ever
+	} `json:"spec"`
 	Status struct {
-		ObservedGeneration int64
-		Ready              bool
-	}
+		ObservedGeneration int64 `json:"observedGeneration"`
+		Ready              bool  `json:"ready"`
+	} `json:"status"`
 }

@@ -18,12 +18,13 @@ import (
 
 // A meta is what a metadata informer keeps.
 type meta struct {
-	Kind, APIVersion string
-	Metadata         struct {
-		Name   string
-		Labels map[string]string
-	}
-	Spec json.RawMessage
+	Kind       string `json:"kind"`
+	APIVersion string `json:"apiVersion"`
+	Metadata   struct {
+		Name   string            `json:"name"`
+		Labels map[string]string `json:"labels"`
+	} `json:"metadata"`
+	Spec json.RawMessage `json:"spec"`
 }
 
 // TestMetadataInformer: an informer of metadata follows the server, by a streaming list and
