@@ -98,16 +98,23 @@ const maxFailures = 3
 // of every namespace that is watched. Its error wraps [ErrNotSynced] and the reason:
 // the API server's refusal, at once; the last of three failures in a row;
 // [ErrStopped], if the informer has stopped running; [ErrNotWatched]; or the end of
-// ctx, with the last failure if there was one. Run continues after failures, so
-// WaitSynced may be called again. Before the first run it waits for that, too.
+// ctx, with the last failure if there was one. Before the first run it waits for that, too.
+//
+// Run continues after failures, so WaitSynced may be called again: it then waits for the
+// next failure, if not for the list. All other errors are returned at once until the
+// informer is started again, or the namespace added: a loop has to end with them.
 func (i *Informer[T]) WaitSynced(ctx context.Context, namespaces ...string) error {
 	var last error
+	before := map[*shard[T]]int{} // failures in the row before the call
 	err := i.waitShards(ctx, namespaces, func(s *shard[T]) (bool, error) {
 		if s.synced {
 			return true, nil
 		}
 		last = cmp.Or(s.lastErr, last)
-		if s.failures >= maxFailures {
+		if n, ok := before[s]; !ok || s.failures < n {
+			before[s] = s.failures
+		}
+		if s.failures >= maxFailures && s.failures > before[s] {
 			return false, last
 		}
 		return false, nil

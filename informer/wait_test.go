@@ -114,6 +114,41 @@ func TestI13Pace(t *testing.T) {
 	})
 }
 
+// TestI13WaitSyncedAgain: WaitSynced in a loop is as slow as the requests that fail, and ends
+// with the list.
+func TestI13WaitSyncedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		i, g := gated(t, 503, Options{}, script.Probe, script.Synced)
+		stop := start(t, i)
+		calls := 0
+		for range 3 { // the first call waits for three failures
+			var err error
+			for began := time.Now(); time.Since(began) < minute; calls++ {
+				if err = i.WaitSynced(t.Context()); !errors.Is(err, ErrNotSynced) {
+					t.Fatal(err)
+				} else if calls > 1000 {
+					t.Fatal("a loop does not wait")
+				}
+			}
+			if answer, ok := errors.AsType[*StatusError](err); !ok || answer.Code != 503 {
+				t.Error(err)
+			}
+		}
+		if n := int(g.refused.Load()); calls < 10 || calls != n-2 {
+			t.Errorf("%d calls have failed with %d requests", calls, n)
+		}
+		waits := make(chan error)
+		go func() { waits <- i.WaitSynced(t.Context()) }()
+		g.code.Store(0)
+		if err := <-waits; err != nil {
+			t.Error(err)
+		}
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // TestI13WaitRV: WaitRV ends when the RV cannot be reached.
 func TestI13WaitRV(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -32,14 +32,20 @@ func (c *transformCodec[T]) Decode(raw []byte) (T, error) {
 	var none T
 	v, err := c.transform(o)
 	if err != nil {
-		return none, fmt.Errorf("transform: %w", err)
+		return none, transformError{err}
 	}
 	out, ok := v.(T)
 	if !ok {
-		return none, fmt.Errorf("transform: returned a %T for a %T", v, o)
+		return none, transformError{fmt.Errorf("it returned a %T for a %T, and the informer keeps no other type", v, o)}
 	}
 	return out, nil
 }
+
+// A transformError is the failure of a transform.
+type transformError struct{ error }
+
+func (e transformError) Error() string { return "transform: " + e.error.Error() }
+func (e transformError) Unwrap() error { return e.error }
 
 // codecOf returns a codec for the type of example, which is a pointer to a
 // struct.

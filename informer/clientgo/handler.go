@@ -62,7 +62,7 @@ func (a *Informer[T]) AddEventHandlerWithOptions(h cache.ResourceEventHandler, o
 		r.period = max(r.period, minResync)
 		r.known = map[informer.Key]informer.Ref[T]{}
 	}
-	unsubscribe := a.inf.Handle(informer.Handler[T]{Event: r.dispatch, Synced: r.set})
+	unsubscribe := a.inf.Handle(informer.Handler[T]{Event: r.dispatch, Synced: func() { a.whenTransformed(r.set) }})
 	r.stop = func() {
 		close(r.removed)
 		unsubscribe()

@@ -42,6 +42,8 @@ type Informer[T runtime.Object] struct {
 	runCtx       context.Context // nil before the start
 	resyncs      sync.WaitGroup
 	handlers     map[*registration[T]]bool
+	transformed  bool     // the transform has not failed for an object of the first list
+	synced       []func() // called then
 	errorHandler cache.WatchErrorHandlerWithContext
 }
 
@@ -117,8 +119,11 @@ func (a *Informer[T]) RunWithContext(ctx context.Context) {
 		klog.FromContext(ctx).Error(err, "Informer not started")
 		return
 	}
+	var transforms sync.WaitGroup
+	defer transforms.Wait()
+	a.whenTransformed(a.set)
 	stopHandler := a.inf.Handle(informer.Handler[T]{
-		Synced: a.set,
+		Synced: func() { transforms.Go(func() { a.transform(ctx) }) },
 		Error: func(err error) {
 			// Run returns refusals: they are passed on below.
 			if _, ok := errors.AsType[*informer.RefusedError](err); !ok {
@@ -126,8 +131,7 @@ func (a *Informer[T]) RunWithContext(ctx context.Context) {
 			}
 		},
 	})
-	// As client-go's reflector.
-	const minPause, maxPause, resetAfter = 800 * time.Millisecond, 30 * time.Second, 2 * time.Minute
+	const resetAfter = 2 * time.Minute // as client-go's reflector
 	for pause := minPause; ctx.Err() == nil; pause = min(2*pause, maxPause) {
 		began := time.Now()
 		if err := a.inf.Run(ctx); err != nil {
@@ -136,13 +140,68 @@ func (a *Informer[T]) RunWithContext(ctx context.Context) {
 		if time.Since(began) > resetAfter {
 			pause = minPause
 		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(pause + rand.N(pause)):
-		}
+		sleep(ctx, pause)
 	}
 	stopHandler()
 	a.stop()
+}
+
+// The pauses after a failure, as of client-go's reflector.
+const minPause, maxPause = 800 * time.Millisecond, 30 * time.Second
+
+func sleep(ctx context.Context, pause time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(pause + rand.N(pause)):
+	}
+}
+
+// transform waits until the transform fails for no object of the first list. As with client-go,
+// the informer and its handlers have not synced before, and the watch error handler gets the
+// failures: objects that cannot be transformed cannot be read.
+func (a *Informer[T]) transform(ctx context.Context) {
+	for pause := minPause; ctx.Err() == nil; pause = min(2*pause, maxPause) {
+		err := a.transformAll()
+		if err == nil {
+			a.mu.Lock()
+			synced := a.synced
+			a.transformed, a.synced = true, nil
+			a.mu.Unlock()
+			for _, do := range synced {
+				do()
+			}
+			return
+		}
+		a.fail(ctx, err)
+		sleep(ctx, pause)
+	}
+}
+
+// transformAll returns the first failure of the transform.
+func (a *Informer[T]) transformAll() error {
+	if a.codec == nil || a.codec.transform == nil {
+		return nil
+	}
+	for key, ref := range a.inf.All() {
+		_, err := ref.Object()
+		if _, ok := errors.AsType[transformError](err); ok {
+			return fmt.Errorf("%s: %w", key, err)
+		}
+	}
+	return nil
+}
+
+// whenTransformed calls do when the transform has succeeded.
+func (a *Informer[T]) whenTransformed(do func()) {
+	a.mu.Lock()
+	transformed := a.transformed
+	if !transformed {
+		a.synced = append(a.synced, do)
+	}
+	a.mu.Unlock()
+	if transformed {
+		do()
+	}
 }
 
 func (a *Informer[T]) start(ctx context.Context) error {

@@ -470,6 +470,62 @@ func TestNilArguments(t *testing.T) {
 
 func third[A, B any](_ A, _ B, err error) error { return err }
 
+// TestTransformFails: an informer whose transform fails, or returns another type, has not
+// synced, as with client-go, and the watch error handler gets the reason. It has once the
+// transform succeeds.
+func TestTransformFails(t *testing.T) {
+	for _, test := range []struct {
+		color, want string
+	}{
+		{"strange", "ns/a: transform: it returned a string for a *unstructured.Unstructured, and the informer keeps no other type"},
+		{"refused", "ns/a: transform: " + errTest.Error()},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			u := newUpstream(t)
+			u.put("ns/a", test.color)
+			u.put("ns/b", "red")
+			a := newTestInformer(u, nil)
+			var failures []string
+			err := errors.Join(a.SetTransform(func(o any) (any, error) {
+				switch color, _, _ := unstructured.NestedString(o.(configMap).Object, "data", "color"); color {
+				case "refused":
+					return nil, errTest
+				case "strange":
+					return "a text", nil
+				}
+				return o, nil
+			}), a.SetWatchErrorHandler(func(_ *cache.Reflector, err error) { failures = append(failures, err.Error()) }))
+			if err != nil {
+				t.Fatal(err)
+			}
+			r, err := a.AddEventHandler(&diary{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			stop := run(t, a)
+			time.Sleep(time.Minute)
+			synctest.Wait()
+			if a.HasSynced() || r.HasSynced() {
+				t.Errorf("%s: synced", test.color)
+			}
+			if len(failures) < 3 || len(failures) > 10 || failures[0] != test.want {
+				t.Errorf("%s: %q", test.color, failures)
+			}
+			u.put("ns/a", "red")
+			time.Sleep(2 * time.Minute)
+			synctest.Wait()
+			if !a.HasSynced() || !r.HasSynced() {
+				t.Errorf("%s: not synced after %q", test.color, failures)
+			}
+			later, err := a.AddEventHandler(&diary{})
+			if synctest.Wait(); err != nil || !later.HasSynced() {
+				t.Errorf("%s: a handler has not synced, %v", test.color, err)
+			}
+			stop()
+		})
+	}
+}
+
 // TestTransform: handlers, store and indexes have transformed objects.
 func TestTransform(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
