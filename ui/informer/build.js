@@ -11,7 +11,7 @@ const common = { bundle: true, format: 'esm', target: 'es2022', logLevel: 'warni
 
 rmSync('dist', { recursive: true, force: true });
 rmSync('build', { recursive: true, force: true });
-await build({ ...common, entryPoints: ['src/index.ts'], outdir: 'dist' });
+await build({ ...common, entryPoints: ['src/index.ts', 'src/json.ts'], outdir: 'dist' });
 const tests = readdirSync('test').filter((name) => name.endsWith('.test.ts'));
 await build({
   ...common,

@@ -162,7 +162,7 @@ export class Channel {
 
   private take(line: Line, text: string): void {
     if (line !== this.current) return; // it has been replaced
-    const event: WireEvent = JSON.parse(text);
+    const event: WireEvent = this.source.parse(text);
     const member = line.members[event.watch ?? 0];
     if (!member || member.done) return;
     if (event.type === 'END') return member.settle();

@@ -24,6 +24,11 @@ export interface ConnectOptions {
    * default is 150,000: API servers send a bookmark every minute.
    */
   silence?: number;
+  /**
+   * Reads JSON instead of JSON.parse, which rounds integers beyond 2^53: `parse` of
+   * `@watchkeeper/informer/json` makes them bigint. It throws a SyntaxError for other texts.
+   */
+  parse?: (text: string) => any;
   /** Closes the connection when it aborts. */
   signal?: AbortSignal;
 }
@@ -61,6 +66,7 @@ export class Connection {
       fetch: options.fetch ?? ((...request: Parameters<typeof fetch>) => fetch(...request)),
       headers: typeof headers === 'function' ? headers : () => headers,
       accept,
+      parse: options.parse ?? JSON.parse,
     };
     const url = options.multiwatch ?? this.base + '/watchkeeper/v1/multiwatch';
     if (url !== false) {

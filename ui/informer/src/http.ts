@@ -41,6 +41,7 @@ export interface Source {
   fetch: typeof fetch;
   headers: () => HeadersInit | Promise<HeadersInit>;
   accept: string;
+  parse: (text: string) => any;
 }
 
 /** GETs a URL. Throws a StatusError for responses other than 2xx. */

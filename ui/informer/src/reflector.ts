@@ -289,8 +289,9 @@ export class Reflector implements Watch {
     // API servers indent JSON for browsers, to nearly twice the size.
     const response = get(this.shared.source, this.shared.base + this.urlPath({ ...query, pretty: '0' }), limit.signal);
     const whole = response
-      .then((answer) => answer.json())
-      .then((page) => {
+      .then((answer) => answer.text())
+      .then((text) => {
+        const page = this.shared.source.parse(text);
         if (!page?.metadata?.resourceVersion) throw new Error('the response is not a list that can be watched');
         this.lastReceived = Date.now();
         return page;

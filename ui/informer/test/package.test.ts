@@ -34,8 +34,9 @@ test('the packed package is imported, and its types are found', { timeout: 120_0
   server.put(path, 'a');
   writeFileSync(
     `${consumer}/main.ts`,
-    `import { connect, StatusError, type InformerEvent, type KubernetesObject, type Pod, type Row } from '@watchkeeper/informer';
-     const connection = connect(process.argv[2]);
+    `import { parse, stringify } from '@watchkeeper/informer/json';
+     import { connect, StatusError, type InformerEvent, type KubernetesObject, type Pod, type Row } from '@watchkeeper/informer';
+     const connection = connect(process.argv[2], { parse });
      const things = connection.informer<KubernetesObject & { text: string }>('test/v1/things');
      const pods = connection.informer('v1/pods', { transform: (pod) => pod.spec?.nodeName });
      const rows = connection.informer('v1/pods', { fields: ['spec.nodeName'], rows: true });
@@ -44,14 +45,14 @@ test('the packed package is imported, and its types are found', { timeout: 120_0
      // @ts-expect-error rows need fields
      const wrong = () => connection.informer('v1/pods', { rows: true });
      await things.ready();
-     console.log([...things.store.keys()].join(), things.store.get('ns/a')!.metadata.name, typeof wrong);
+     console.log([...things.store.keys()].join(), things.store.get('ns/a')!.metadata.name, typeof wrong, stringify(parse('9007199254740993')));
      connection.close();`,
   );
   const options = ['--ignoreConfig', '--skipLibCheck', '--strict', '--target', 'es2023', '--lib', 'es2023,dom,dom.iterable', '--types', 'node'];
   await run('npx', ['tsc', '--module', 'node16', '--moduleResolution', 'node16', '--outDir', `${consumer}/out`, ...options, `${consumer}/main.ts`]).catch(({ stdout }) => assert.fail(stdout));
   await run('npx', ['tsc', '--module', 'esnext', '--moduleResolution', 'bundler', '--noEmit', ...options, `${consumer}/main.ts`]).catch(({ stdout }) => assert.fail(stdout));
   const { stdout } = await run(process.execPath, [`${consumer}/out/main.js`, server.url], { timeout: 60_000 });
-  assert.equal(stdout.trim(), 'ns/a a function');
+  assert.equal(stdout.trim(), 'ns/a a function 9007199254740993');
 });
 
 test('it needs nothing but the standards of the web, as Deno has them', async () => {
