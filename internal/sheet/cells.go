@@ -197,7 +197,7 @@ func (r *sheetReader) value() (any, error) {
 		}
 	default:
 		if text != "" {
-			n, err := strconv.ParseFloat(text, 64)
+			n, err := cellNumber(text)
 			if err != nil {
 				return nil, invalid("a cell of row %d: %v", r.row, err)
 			}

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -122,6 +123,9 @@ func checkFormula(c fileCell, value any, d *dependence) error {
 	}
 	if failed, ok := value.(ErrorValue); ok {
 		return fmt.Errorf("the value of %s is an error: %s", c.formula, string(failed))
+	}
+	if n, ok := value.(float64); ok && math.Abs(n) >= math.Pow10(maxDigits) {
+		return fmt.Errorf("%s is %s here, and formulas have only %d digits: write the value instead", c.formula, cellText(value), maxDigits)
 	}
 	if c.value != nil && !d.volatile && cellText(c.value) != cellText(value) {
 		return fmt.Errorf("%s is %s here, and was %s in the program that saved the file: write the value instead", c.formula, cellText(value), cellText(c.value))

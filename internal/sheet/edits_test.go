@@ -5,7 +5,9 @@ package sheet
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -168,6 +170,42 @@ func TestFormulaRefused(t *testing.T) {
 		return f.SetCellFormula(its, "C2", "2*3")
 	})
 	if got := edits(t, other); len(got) != 1 || !strings.Contains(got[0], "=2*3 is 6 here, and was 7 in the program that saved the file") {
+		t.Errorf("%q", got)
+	}
+}
+
+// TestLargeIntegers: an integer with more digits than a cell has is a text in the file, and
+// keeps them; a formula, which would round it, is refused.
+func TestLargeIntegers(t *testing.T) {
+	w := plain()
+	w.Tabs[0].Rows[0].Values[0] = json.RawMessage("9007199254740993")
+	w.Tabs[0].Cells = []Cell{{Cell: "H1", Value: json.RawMessage(" 9007199254740995")}, {Cell: "C3", Value: json.RawMessage("-9223372036854775808")}}
+	data := file(t, w)
+	if got, want := edits(t, data), []string{"deployments shop/api C3 spec.replicas: 3 to -9223372036854775808"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	book, _, err := Read(budget(t), data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := fmt.Sprintf("%s %s", book.Tabs[0].Cells, book.Tabs[0].Rows[0].Values[0]); !strings.Contains(got, `"9007199254740995"`) || !strings.Contains(got, `"-9223372036854775808"`) || !strings.Contains(got, " 9007199254740993") {
+		t.Errorf("read again: %s", got)
+	}
+	for formula, want := range map[string]string{
+		"H1+0":                "formulas have only 15 digits: write the value instead",
+		"999999999999998+1":   "C4 spec.replicas: 1 to 999999999999999",
+		"-9999999999999999+0": "formulas have only 15 digits",
+	} {
+		got := edits(t, change(t, file(t, plain()), func(f *excelize.File) error {
+			return setFormula(f, its, "C4", strings.Replace(formula, "H1", "9007199254740993", 1))
+		}))
+		if len(got) != 1 || !strings.Contains(got[0], want) {
+			t.Errorf("%s: %q, want %s", formula, got, want)
+		}
+	}
+	// A program that has all digits wrote a number.
+	number := change(t, file(t, plain()), func(f *excelize.File) error { return f.SetCellValue(its, "C2", int64(9007199254740993)) })
+	if got := edits(t, number); len(got) != 1 || !strings.HasSuffix(got[0], "2 to 9007199254740993") {
 		t.Errorf("%q", got)
 	}
 }

@@ -4,6 +4,7 @@
 package sheet
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
@@ -220,7 +221,9 @@ func (c *Cell) value() (any, error) {
 		return nil, err
 	}
 	switch value.(type) {
-	case nil, string, float64, bool:
+	case float64:
+		return cellNumber(string(bytes.TrimSpace(c.Value)))
+	case nil, string, bool:
 		return value, nil
 	}
 	return nil, errors.New("an object or array")

@@ -40,14 +40,27 @@ func shown(value json.RawMessage) (cell any, complete bool) {
 	if n, err := strconv.ParseFloat(string(value), 64); err == nil && numberText(n) == plainNumber(string(value)) {
 		return n, true
 	}
-	return string(value), true // a cell has 15 digits
+	return string(value), true // it has more digits than a cell
+}
+
+// maxDigits is how many digits of a number spreadsheets have.
+const maxDigits = 15
+
+// cellNumber returns a number as the value of a cell. An integer with more digits than a cell
+// has is a text.
+func cellNumber(text string) (any, error) {
+	n, err := strconv.ParseFloat(text, 64)
+	if err == nil && len(text) > maxDigits && !strings.ContainsAny(text, ".eE") && numberText(n) != text {
+		return text, nil
+	}
+	return n, err
 }
 
 func isNull(value json.RawMessage) bool { return len(value) == 0 || value[0] == 'n' }
 
-// numberText returns a number with the 15 digits that spreadsheets have.
+// numberText returns a number with the digits that spreadsheets have.
 func numberText(n float64) string {
-	rounded, err := strconv.ParseFloat(strconv.FormatFloat(n, 'g', 15, 64), 64)
+	rounded, err := strconv.ParseFloat(strconv.FormatFloat(n, 'g', maxDigits, 64), 64)
 	if err != nil || math.IsInf(rounded, 0) {
 		rounded = n
 	}

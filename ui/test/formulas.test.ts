@@ -64,6 +64,8 @@ test('a text is never a formula', () => {
 test('only changed results are told, and numbers have all their digits', () => {
   const formulas = fresh([0, 1, 1, '123456789012'], [0, 1, 2, '=A1+1'], [0, 2, 2, '=1/3'], [0, 3, 2, '=1/0'], [0, 4, 2, '=1=1']);
   assert.deepEqual(formulas.evaluate().map(({ value, text }) => [value, text]), [[123456789013, '123456789013'], [0.333333333333, '0.333333333333'], [null, '#DIV/0!'], [true, 'TRUE']]);
+  const long = fresh([0, 1, 1, '1764500000000'], [0, 1, 2, '=A1+1'], [0, 2, 2, '=-A1-1.5'], [0, 3, 2, '=999999999999999-1']);
+  assert.deepEqual(long.evaluate().map(({ value }) => value), [1764500000001, -1764500000002, 999999999999998]);
   assert.deepEqual(formulas.evaluate(), []);
   formulas.set([[0, 1, 1, '1']], everywhere);
   assert.deepEqual(formulas.evaluate().map(({ value }) => value), [2]);

@@ -29,6 +29,14 @@ test('cells are sorted by their value', () => {
   assert.deepEqual(sorted('v1.10.0', 'b', 'A'), ['A', 'b', 'v1.10.0']);
 });
 
+test('integers beyond those of a number are sorted by all their digits', () => {
+  const lines = new Lines();
+  const values: [string, unknown][] = [['c', 9007199254740993n], ['e', 'x'], ['a', 5], ['d', 9007199254740994], ['b', 9007199254740992]];
+  lines.arrange(values.map(([name, value]) => ({ ...line('n', name, ''), cells: [name, value, ''] })), COLUMNS, { by: 1, down: false }, '', '');
+  assert.equal(names(lines), 'abcde');
+  assert.equal(cellText(lines.sorted[2], COLUMNS, 1, 0), '9007199254740993');
+});
+
 test('lines stay in order while objects change, in small and large steps', () => {
   const all = new Map<string, Line>();
   const lines = new Lines();

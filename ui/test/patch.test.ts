@@ -3,7 +3,7 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { editsBetween, patchOf, pathText, pointer, reversed, same, valueAt, withValue } from '../src/write/patch';
+import { bodyOf, editsBetween, patchOf, pathText, pointer, reversed, same, valueAt, withValue } from '../src/write/patch';
 
 test('a pointer escapes what RFC 6901 says', () => {
   assert.equal(pointer(['metadata', 'labels', 'a.b/c~d']), '/metadata/labels/a.b~1c~0d');
@@ -40,6 +40,16 @@ test('the edits between two objects are as small as they can be', () => {
     { path: ['spec', 'paused'], old: undefined, value: true },
   ]);
   assert.deepEqual(editsBetween(old, structuredClone(old)), []);
+});
+
+test('a patch has the digits of integers, and strings as the API server writes them', () => {
+  assert.equal(bodyOf(patchOf(editsBetween({ a: 9007199254740993n, b: 'x<y>&\u2028\u2029' }, { a: 9007199254740995n, b: '' }))), '[' + [
+    '{"op":"test","path":"/a","value":9007199254740993},{"op":"replace","path":"/a","value":9007199254740995}',
+    '{"op":"test","path":"/b","value":"x\\u003cy\\u003e\\u0026\\u2028\\u2029"},{"op":"replace","path":"/b","value":""}',
+  ].join() + ']');
+  const object = { spec: { a: [9007199254740993n], b: 1 } };
+  assert.deepEqual(editsBetween(object, withValue(object, ['spec', 'b'], 2)), [{ path: ['spec', 'b'], old: 1, value: 2 }]);
+  assert.ok(!same(9007199254740993n, 9007199254740992) && same([9007199254740993n], [9007199254740993n]));
 });
 
 test('values are compared without the order of keys, and only own members count', () => {

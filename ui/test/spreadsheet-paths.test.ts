@@ -3,7 +3,7 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { dangerous, inputOf, letters, nameOf, parseName, valueFrom } from '../src/spreadsheet/cells';
+import { dangerous, inputOf, letters, nameOf, parseName, textOf, valueFrom } from '../src/spreadsheet/cells';
 import { columnOf, locate, parsePath, pathsIn, valueOf } from '../src/spreadsheet/path';
 
 const pod = {
@@ -59,6 +59,14 @@ test('a typed value keeps the type of the old one', () => {
   assert.equal(valueFrom(true, undefined, true), 'true');
   assert.equal(valueFrom('', 3, false), undefined);
   assert.equal(valueFrom("'=1", 'x', true), '=1');
+  // An integer keeps all its digits, also as a text of a file or from a formula.
+  assert.equal(valueFrom('9007199254740993', 3, false), 9007199254740993n);
+  assert.equal(valueFrom("'-9223372036854775808", 3n ** 40n, false), -9223372036854775808n);
+  assert.equal(valueFrom('9007199254740993', undefined, false), 9007199254740993n);
+  assert.equal(valueFrom('5', 9007199254740993n, false), 5);
+  assert.equal(inputOf(9007199254740993n), "'9007199254740993");
+  assert.equal(textOf({ a: 9007199254740993n }), '{"a":9007199254740993}');
+  assert.throws(() => valueFrom('many', 9007199254740993n, false), /is none/);
   assert.throws(() => valueFrom('many', 3, false), /is none/);
   assert.throws(() => valueFrom('0x10', 3, false), /is none/);
   assert.throws(() => valueFrom('maybe', true, false), /neither/);

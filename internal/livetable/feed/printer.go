@@ -12,6 +12,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/watchkeeper/watchkeeper/informer/kube"
 	"github.com/watchkeeper/watchkeeper/informer/scan"
@@ -178,7 +179,7 @@ func text(cell string) string {
 		return cell[1 : len(cell)-1]
 	case cell[0] == '"' || cell[0] == '[' || cell[0] == '{':
 		var v any
-		if json.Unmarshal([]byte(cell), &v) == nil {
+		if utiljson.Unmarshal([]byte(cell), &v) == nil { // as kubectl: integers keep their digits
 			return fmt.Sprint(v)
 		}
 	}

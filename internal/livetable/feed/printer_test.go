@@ -77,6 +77,8 @@ func TestAges(t *testing.T) {
 		"job that runs":                       {jobs, column("Duration", "string", ""), `"60s"`, typed(fmt.Sprintf(`,"status":{"startTime":%q}`, ago(time.Minute))), "60s, 3h1m"},
 		"job that has ended":                  {jobs, column("Duration", "string", ""), `"60s"`, typed(fmt.Sprintf(`,"status":{"startTime":%q,"completionTime":%q}`, ago(time.Minute), ago(0))), "60s, 60s"},
 		"never scheduled":                     {cronjobs, column("Last Schedule", "string", ""), `"<none>"`, typed(""), "<none>, <none>"},
+		"large integers":                      {widgets, column("Sizes", "string", ""), `[9007199254740993]`, custom(""), "[9007199254740993], [9007199254740993]"},
+		"large integer":                       {widgets, column("Size", "integer", ""), `9007199254740993`, custom(""), "9007199254740993, 9007199254740993"},
 		"custom date":                         {widgets, column("Renewed", "date", "Custom resource definition column (in JSONPath format): .status.renewed"), `"10m"`, custom(fmt.Sprintf(`,"status":{"renewed":%q}`, ago(10*time.Minute))), "10m, 3h10m"},
 		"custom date of the creation":         {widgets, column("Age", "date", "when it was made"), `"120m"`, custom(""), "120m, 5h"},
 		"custom date of something else":       {widgets, column("Renewed", "date", "when it was renewed"), `"10m"`, custom(""), "10m, 10m"},

@@ -65,11 +65,7 @@ export function parse(text: string): any {
 }
 
 const written = new RegExp(`"${mark}(-?\\d+)"`, 'g');
-/** Go escapes these, and the API server compares the `test` of a JSON Patch with its own text. */
-const escaped = /[<>&\u2028\u2029]/g;
 
-/** Writes JSON as JSON.stringify does, but a bigint as an integer, and strings as the API server writes them. */
-export function stringify(value: unknown): string {
-  const text = JSON.stringify(value, (_, one) => (typeof one === 'bigint' ? mark + one : one));
-  return text.replace(written, '$1').replace(escaped, (c) => '\\u' + c.charCodeAt(0).toString(16).padStart(4, '0'));
-}
+/** Writes JSON as JSON.stringify does, but a bigint as an integer. */
+export const stringify = (value: unknown): string =>
+  JSON.stringify(value, (_, one) => (typeof one === 'bigint' ? mark + one : one)).replace(written, '$1');

@@ -49,10 +49,6 @@ test('large texts are read', () => {
   assert.deepEqual([read.length, read[count - 1], read[count], read.at(-2).length, read.at(-1)], [2 * count + 2, 9007199254740993n, '\\"1234567890123456', 8 * count, 9007199254740995n]);
 });
 
-test('strings are written as the API server writes them', () => {
-  assert.equal(stringify({ 'a<': 'b>&\u2028\u2029\u0001\b\f\n"' }), '{"a\\u003c":"b\\u003e\\u0026\\u2028\\u2029\\u0001\\b\\f\\n\\""}');
-});
-
 test('an informer keeps the digits of integers if it is given a parser that does', async (t) => {
   const item = (rv: string, n: string) => `{"metadata":{"name":"a","uid":"u","resourceVersion":"${rv}"},"n":${n}}`;
   const seen = async (options: ConnectOptions) => {

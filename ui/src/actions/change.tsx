@@ -3,6 +3,7 @@
 
 /** A form that changes an object: it shows what the API server would make of the change, and then applies it. */
 
+import { stringify } from '@watchkeeper/informer/json';
 import { messageOf } from '../app/api';
 import type { ComponentChildren } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
@@ -47,7 +48,7 @@ export function Change({ subject, edits, press, words, undone, blocked = '', com
   const [writing, setWriting] = useState(false);
   useFirstField(complete);
   const ask = edits?.length && !blocked ? edits : null;
-  const key = ask ? subject.object.metadata.resourceVersion + JSON.stringify(ask) : '';
+  const key = ask ? subject.object.metadata.resourceVersion + stringify(ask) : '';
   useEffect(() => {
     if (!ask) return;
     const stop = new AbortController();

@@ -4,7 +4,7 @@
 /** Deletes an object, after the API server was asked whether it would. */
 
 import { useEffect, useState } from 'preact/hooks';
-import { apiError, apiURL, request, messageOf } from '../app/api';
+import { apiError, apiURL, jsonOf, request, messageOf } from '../app/api';
 import { Hunks, wholeObject } from '../panel/difference';
 import { warningsOf } from '../write/warnings';
 import type { Stored } from '../write/write';
@@ -37,7 +37,7 @@ async function remove({ path, object }: Subject, propagationPolicy: Policy, dryR
     body: JSON.stringify({ apiVersion: 'v1', kind: 'DeleteOptions', propagationPolicy, preconditions: { uid: object.metadata.uid }, ...(dryRun && { dryRun: ['All'] }) }),
   });
   if (!response.ok) throw await apiError(response);
-  const answer = (await response.json()) as Stored;
+  const answer = await jsonOf<Stored>(response);
   return { warnings: warningsOf(response.headers.get('warning')), remains: answer.kind !== 'Status' && answer.metadata?.deletionTimestamp !== undefined };
 }
 

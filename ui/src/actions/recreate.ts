@@ -3,6 +3,7 @@
 
 /** Creates an object again that was deleted. */
 
+import { stringify } from '@watchkeeper/informer/json';
 import { apiError, apiURL, ApiError, getJSON, request } from '../app/api';
 import { learn, resources } from '../kinds/known';
 import { collection } from '../kinds/resources';
@@ -68,7 +69,7 @@ export async function recreate(path: string, object: Stored, signal: AbortSignal
   const body = { apiVersion: object.apiVersion, kind: object.kind, ...fresh(last, gone) };
   const query = new URLSearchParams({ fieldManager: manager });
   const response = await request(`${apiURL(path.slice(0, path.lastIndexOf('/')))}?${query.toString()}`, {
-    method: 'POST', headers: { 'content-type': 'application/json', accept: 'application/json' }, body: JSON.stringify(body), signal,
+    method: 'POST', headers: { 'content-type': 'application/json', accept: 'application/json' }, body: stringify(body), signal,
   });
   if (!response.ok) throw await apiError(response);
   const without = gone.map(({ kind, name }) => `${kind} ${name}`).join(', ');

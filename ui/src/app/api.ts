@@ -3,6 +3,7 @@
 
 /** The addresses of the API, and requests for whole objects. */
 
+import { parse } from '@watchkeeper/informer/json';
 import { authorization, refusals } from './token';
 
 const page = new URL('.', location.href);
@@ -43,10 +44,13 @@ export async function request(url: string | URL, init?: Omit<RequestInit, 'heade
   }
 }
 
+/** The JSON of a response. Integers that a number cannot hold are bigint: what is written back has their digits. */
+export const jsonOf = async <T>(response: Response): Promise<T> => parse(await response.text()) as T;
+
 /** Requests JSON. Throws an ApiError for an error response. */
 export async function askJSON<T>(url: string | URL, signal?: AbortSignal, accept?: string): Promise<T> {
   const response = await request(url, { signal, ...(accept && { headers: { accept } }) });
-  if (response.ok) return (await response.json()) as T;
+  if (response.ok) return jsonOf<T>(response);
   throw await apiError(response);
 }
 

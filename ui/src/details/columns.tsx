@@ -3,6 +3,7 @@
 
 /** Any other kind: the columns that the API server prints for it. */
 
+import { stringify } from '@watchkeeper/informer/json';
 import { usePolled, table, type Table } from './load';
 import { asking, Facts, type Props } from './parts';
 
@@ -12,7 +13,7 @@ export function columnsOf({ columnDefinitions, rows }: Table): [string, string][
   return (columnDefinitions ?? []).flatMap(({ name }, i): [string, string][] => {
     const cell = cells[i];
     if (name === 'Name' || name === 'Age' || name === 'Created At' || cell === null || cell === undefined || cell === '') return [];
-    return [[name, typeof cell === 'object' ? JSON.stringify(cell) : String(cell)]];
+    return [[name, typeof cell === 'object' ? stringify(cell) : String(cell)]];
   });
 }
 

@@ -4,6 +4,7 @@
 /** The lines of a table: which rows it shows, in which order, and how they are grouped. */
 
 import type { ColumnDefinition, TableRow } from '@watchkeeper/informer';
+import { stringify } from '@watchkeeper/informer/json';
 import { parseFilter, type Term } from '../app/filter';
 import { age } from '../data/quantity';
 import { controllerOf, seconds } from '../data/state';
@@ -21,10 +22,12 @@ export interface Line {
   created: number;
   cells: unknown[];
   /** By which it is sorted. */
-  rank: number | string;
+  rank: Rank;
   /** By which it is grouped. */
   group: string;
 }
+
+type Rank = number | bigint | string;
 
 /** A heading of a group, with the number of its lines. */
 export interface Heading {
@@ -55,14 +58,14 @@ export const isAge = (column: ColumnDefinition): boolean => column.name === 'Age
 export function cellText(line: Line, columns: ColumnDefinition[], i: number, now: number): string {
   if (isAge(columns[i]) && line.created) return age(now - line.created);
   const value = line.cells[i];
-  return value === null || value === undefined || value === '' ? '' : typeof value === 'object' ? JSON.stringify(value) : String(value);
+  return value === null || value === undefined || value === '' ? '' : typeof value === 'object' ? stringify(value) : String(value);
 }
 
 const UNITS: Record<string, number> = { s: 1, m: 60, h: 3600, d: 86400, y: 365 * 86400 };
 
 /** A cell as it is sorted: numbers, fractions such as 2/3, durations such as 4m10s, and percentages by their value. */
-export function rankOf(value: unknown): number | string {
-  if (typeof value === 'number') return value;
+export function rankOf(value: unknown): Rank {
+  if (typeof value === 'number' || typeof value === 'bigint') return value;
   if (typeof value === 'boolean') return value ? 1 : 0;
   const text = String(value ?? '');
   const fraction = /^(\d+)\/(\d+)$/.exec(text);
@@ -73,9 +76,9 @@ export function rankOf(value: unknown): number | string {
 }
 
 /** Compares ranks: numbers before texts. */
-function compare(a: number | string, b: number | string): number {
-  if (typeof a === typeof b) return a < b ? -1 : a > b ? 1 : 0;
-  return typeof a === 'number' ? -1 : 1;
+function compare(a: Rank, b: Rank): number {
+  if ((typeof a === 'string') === (typeof b === 'string')) return a < b ? -1 : a > b ? 1 : 0;
+  return typeof a === 'string' ? 1 : -1;
 }
 
 /** Whether a line matches the filter of the page; null if all do. Terms about Pods only do not apply. */

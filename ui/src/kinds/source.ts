@@ -4,6 +4,7 @@
 /** The objects of a resource: followed, or listed once. */
 
 import { connect, StatusError, type ColumnDefinition, type Connection, type Informer, type TableRow } from '@watchkeeper/informer';
+import { parse } from '@watchkeeper/informer/json';
 import { askJSON, extension, getJSON, root } from '../app/api';
 import { authorization } from '../app/token';
 import { sentence } from '../data/quantity';
@@ -61,7 +62,7 @@ export class LiveSource<T> extends Source<T> {
 
   constructor(resource: Resource, follower: Follower<T>, readonly form: Form<T>, namespace = '') {
     super(resource, follower);
-    this.#connection = connect(root().href.replace(/\/$/, ''), { multiwatch: `${extension()}multiwatch`, headers: authorization });
+    this.#connection = connect(root().href.replace(/\/$/, ''), { multiwatch: `${extension()}multiwatch`, headers: authorization, parse });
     this.#open(namespace, form);
   }
 

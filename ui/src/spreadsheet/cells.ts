@@ -3,6 +3,8 @@
 
 /** Names of cells, what is typed into them, and ranges. Rows and columns count from 1, as in formulas. */
 
+import { stringify } from '@watchkeeper/informer/json';
+
 /** The size of a tab. Excel has as many columns; rows are limited by what a page can hold. */
 export const maxColumns = 256;
 export const maxRows = 100_000;
@@ -65,13 +67,14 @@ export const quoted = (text: string): string => `'${text}`;
 export function inputOf(value: unknown): string {
   if (value === undefined || value === null) return '';
   if (typeof value === 'number') return String(value);
+  // A formula would round it: as a text it is right, or the formula fails.
   if (typeof value === 'boolean') return value ? 'TRUE' : 'FALSE';
   return quoted(textOf(value));
 }
 
 /** A value of the cluster as it is shown. */
 export const textOf = (value: unknown): string =>
-  value === undefined || value === null ? '' : typeof value === 'string' ? value : typeof value === 'boolean' ? (value ? 'TRUE' : 'FALSE') : typeof value === 'object' ? JSON.stringify(value) : String(value);
+  value === undefined || value === null ? '' : typeof value === 'string' ? value : typeof value === 'boolean' ? (value ? 'TRUE' : 'FALSE') : typeof value === 'object' ? stringify(value) : String(value);
 
 /** Whether a text would be a formula, or could be one, in a spreadsheet. */
 export const dangerous = (text: string): boolean => /^[=+\-@\t\r\n＝＋－＠]/.test(text);
@@ -85,15 +88,22 @@ export function valueFrom(typed: string | number | boolean, old: unknown, text: 
   if (typed === '') return undefined;
   if (typeof old === 'object' && old !== null) throw new Error('The cell is a whole object or array: add columns for what is in it.');
   if (typeof old === 'string' || text) return typeof typed === 'boolean' ? String(typed) : plain(String(typed));
-  const word = String(typed).trim();
-  if (typeof old === 'number' || (old === undefined && typeof typed !== 'boolean' && isNumber(word))) {
+  const numeric = typeof old === 'number' || typeof old === 'bigint';
+  const word = (numeric ? plain(String(typed)) : String(typed)).trim();
+  if (numeric || (old === undefined && typeof typed !== 'boolean' && isNumber(word))) {
     if (!isNumber(word)) throw new Error(`It was a number, and “${word}” is none.`);
-    return Number(word);
+    return numberOf(word);
   }
   const truth = /^(true|false)$/i.exec(word);
   if (truth) return truth[1].toLowerCase() === 'true';
   if (typeof old === 'boolean') throw new Error(`It was true or false, and “${word}” is neither.`);
   return plain(String(typed));
+}
+
+/** A number that was typed; an integer with all its digits. */
+export function numberOf(word: string): number | bigint {
+  const number = Number(word);
+  return Number.isSafeInteger(number) || !/^-?\d+$/.test(word) ? number : BigInt(word);
 }
 
 const isNumber = (word: string): boolean => word !== '' && Number.isFinite(Number(word)) && !/^0[xob]/i.test(word);

@@ -23,6 +23,9 @@ export interface Change {
   problem: string;
 }
 
+/** Formulas round integers from here on. */
+const inexact = 1e15;
+
 /** The changes of a tab, in the order of its rows. */
 export function changesOf(tab: Tab): Change[] {
   if (!tab.selected || tab.at) return [];
@@ -47,6 +50,7 @@ export function changeOf(tab: Tab, key: number, input: string): Change | null {
   const old = formula || !tab.bases.has(key) ? now : tab.bases.get(key);
   const change: Change = { tab, key, row, column, entry, old, value: undefined, formula, problem: '' };
   if (entry.gone) return { ...change, problem: 'The object was deleted.' };
+  if (formula && typeof result!.value === 'number' && Math.abs(result!.value) >= inexact) return { ...change, problem: `The formula gives ${result!.text}, and formulas have only 15 digits: type the number.` };
   if (formula && result!.value === null) return { ...change, problem: `The formula gives ${result!.text}.` };
   try {
     change.value = valueFrom(formula ? result!.value! : input, now ?? old, isText(of.steps));

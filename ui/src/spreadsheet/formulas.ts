@@ -184,8 +184,8 @@ export class Formulas {
     if (type === ERROR) return { tab, row, column, text, value: null };
     if (type === LOGICAL) return { tab, row, column, text, value: text === 'TRUE' };
     if (type !== NUMBER) return { tab, row, column, text, value: text };
-    // The format of all digits ends in a dot, and its last digits are not exact.
-    const value = Number(Number(text).toPrecision(12));
+    // The format of all digits ends in a dot, and its last digits are not exact, but those before the dot.
+    const value = Number(Number(text).toPrecision(Math.min(15, Math.max(12, text.replace('-', '').indexOf('.')))));
     return /^-?\d*\.\d*$/.test(text) ? { tab, row, column, text: String(value), value } : { tab, row, column, text, value: Number.isNaN(value) ? text : value };
   }
 

@@ -132,7 +132,7 @@ function Cell({ look: { sheet, tab, active: activeRow, activeColumn, range, edit
   const bound = tab.isBound(row, column);
   const change = bound && input !== undefined && row > 1 ? changeOf(tab, key, input) : null;
   const value = input === undefined ? tab.valueAt(row, column) : undefined;
-  const numeric = typeof value === 'number' || (input !== undefined && !input.startsWith("'") && text !== '' && Number.isFinite(Number(text)));
+  const numeric = typeof value === 'number' || typeof value === 'bigint' || (input !== undefined && !input.startsWith("'") && text !== '' && Number.isFinite(Number(text)));
   const kind = [
     active && 'active', selected && 'selected', bound && tab.fixed(row, column) && 'fixed', change && 'changed', change?.problem && 'refused',
     input !== undefined && isFormula(input) && 'formula', numeric && 'number-value',

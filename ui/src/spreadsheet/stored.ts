@@ -7,9 +7,10 @@
  * .xlsx file, in the address, or in a ConfigMap.
  */
 
-import { apiError, apiURL, extension, getJSON, request } from '../app/api';
+import { parse, stringify } from '@watchkeeper/informer/json';
+import { apiError, apiURL, extension, getJSON, jsonOf, request } from '../app/api';
 import type { Resource } from '../kinds/resources';
-import { cellOf, isFormula, keyOf, nameOf, parseName, textOf } from './cells';
+import { cellOf, isFormula, keyOf, nameOf, numberOf, parseName, textOf } from './cells';
 import type { Book } from './book';
 import { firstRow, type Tab } from './tab';
 
@@ -54,7 +55,7 @@ function storedTab(tab: Tab, values: boolean): StoredTab {
 /** What was typed, as a value of JSON. */
 function literal(input: string): unknown {
   if (input.startsWith("'")) return input.slice(1);
-  if (input.trim() !== '' && /^-?\d+(\.\d+)?([eE][+-]?\d+)?$/.test(input.trim())) return Number(input);
+  if (input.trim() !== '' && /^-?\d+(\.\d+)?([eE][+-]?\d+)?$/.test(input.trim())) return numberOf(input.trim());
   return /^(true|false)$/i.test(input) ? input.toLowerCase() === 'true' : input;
 }
 
@@ -94,7 +95,7 @@ const maxAddress = 8000;
 
 /** The workbook for the address; empty if it is too long for one. */
 export async function toAddress(book: Book): Promise<string> {
-  const text = JSON.stringify(stored(book, false));
+  const text = stringify(stored(book, false));
   const packed = await through(new TextEncoder().encode(text), new CompressionStream('deflate-raw'));
   const encoded = btoa(String.fromCharCode(...packed.slice(0, maxAddress))).replaceAll('+', '-').replaceAll('/', '_').replaceAll('=', '');
   return encoded.length > maxAddress || packed.length > maxAddress ? '' : encoded;
@@ -103,7 +104,7 @@ export async function toAddress(book: Book): Promise<string> {
 export async function fromAddress(text: string): Promise<Workbook> {
   try {
     const packed = Uint8Array.from(atob(text.replaceAll('-', '+').replaceAll('_', '/')), (c) => c.charCodeAt(0));
-    return checked(JSON.parse(new TextDecoder().decode(await through(packed, new DecompressionStream('deflate-raw'), 4 << 20))));
+    return checked(parse(new TextDecoder().decode(await through(packed, new DecompressionStream('deflate-raw'), 4 << 20))));
   } catch (error) {
     throw new Error(`The address has no workbook: it may have been cut off. ${(error as Error).message}`, { cause: error });
   }
@@ -132,7 +133,7 @@ const XLSX = 'application/vnd.openxmlformats-officedocument.spreadsheetml.sheet'
 
 /** The workbook as a file of Excel and LibreOffice. */
 export async function toFile(book: Book): Promise<Blob> {
-  const response = await request(new URL('workbook', extension()), { method: 'POST', headers: { 'content-type': 'application/json', accept: XLSX }, body: JSON.stringify(stored(book, true)) });
+  const response = await request(new URL('workbook', extension()), { method: 'POST', headers: { 'content-type': 'application/json', accept: XLSX }, body: stringify(stored(book, true)) });
   if (!response.ok) throw await apiError(response);
   return response.blob();
 }
@@ -140,7 +141,7 @@ export async function toFile(book: Book): Promise<Blob> {
 export async function fromFile(file: Blob): Promise<Workbook> {
   const response = await request(new URL('workbook', extension()), { method: 'POST', headers: { 'content-type': XLSX, accept: 'application/json' }, body: await file.arrayBuffer() });
   if (!response.ok) throw await apiError(response);
-  return checked(await response.json());
+  return checked(await jsonOf(response));
 }
 
 /** ConfigMaps with a workbook have this label. */
@@ -149,9 +150,9 @@ const mapPath = (namespace: string, name = ''): string => `/api/v1/namespaces/${
 
 /** Keeps the workbook in a ConfigMap: a new one, or one that has a workbook. */
 export async function toConfigMap(book: Book, namespace: string, name: string): Promise<void> {
-  const data = { 'workbook.json': JSON.stringify(stored(book, false)) };
+  const data = { 'workbook.json': stringify(stored(book, false)) };
   const write = (method: string, path: string, type: string, body: unknown): Promise<Response> =>
-    request(`${apiURL(path)}?fieldManager=watchkeeper-sheet`, { method, headers: { 'content-type': type, accept: 'application/json' }, body: JSON.stringify(body) });
+    request(`${apiURL(path)}?fieldManager=watchkeeper-sheet`, { method, headers: { 'content-type': type, accept: 'application/json' }, body: stringify(body) });
   let response = await write('POST', mapPath(namespace), 'application/json', { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name, namespace, labels: { [label]: 'true' } }, data });
   if (response.status === 409) {
     // Only over a workbook.
@@ -166,5 +167,5 @@ export async function toConfigMap(book: Book, namespace: string, name: string): 
 export async function fromConfigMap(namespace: string, name: string): Promise<Workbook> {
   const { data } = await getJSON<{ data?: Record<string, string> }>(mapPath(namespace, name));
   if (!data?.['workbook.json']) throw new Error(`The ConfigMap ${namespace}/${name} has no workbook.`);
-  return checked(JSON.parse(data['workbook.json']));
+  return checked(parse(data['workbook.json']));
 }

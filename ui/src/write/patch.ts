@@ -8,6 +8,8 @@
  * or of another field, is no conflict.
  */
 
+import { stringify } from '@watchkeeper/informer/json';
+
 /** The keys and indexes that lead to a value. */
 export type Path = (string | number)[];
 
@@ -76,6 +78,13 @@ export function patchOf(edits: Edit[], object?: unknown, uid?: string): Operatio
   }
   return operations;
 }
+
+/** What Go escapes in JSON. */
+const escaped = /[<>&\u2028\u2029]/g;
+
+/** A patch as JSON. The API server compares the text of a `test` with its own, so strings are written as it writes them. */
+export const bodyOf = (operations: Operation[]): string =>
+  stringify(operations).replace(escaped, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`);
 
 /** The fields that name an item of a list in most of Kubernetes' types. */
 const NAMES = ['name', 'type', 'key', 'mountPath', 'containerPort', 'port', 'ip', 'uid'];

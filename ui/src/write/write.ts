@@ -3,9 +3,10 @@
 
 /** Writes to the cluster, with the rights of the reader. */
 
-import { ApiError, apiError, apiURL, getJSON, request } from '../app/api';
+import { stringify } from '@watchkeeper/informer/json';
+import { ApiError, apiError, apiURL, getJSON, jsonOf, request } from '../app/api';
 import { session } from '../app/login';
-import { patchOf, pathText, same, valueAt, type Edit } from './patch';
+import { bodyOf, patchOf, pathText, same, valueAt, type Edit } from './patch';
 import { warningsOf } from './warnings';
 
 /** An object of the API, of any kind. */
@@ -34,7 +35,7 @@ export class Conflict extends Error {
 }
 
 const shown = (value: unknown): string => {
-  const text = value === undefined ? 'absent' : JSON.stringify(value);
+  const text = value === undefined ? 'absent' : stringify(value);
   return text.length > 200 ? `${text.slice(0, 200)}…` : text;
 };
 
@@ -54,14 +55,17 @@ export async function send(target: Target, edits: Edit[], { dryRun = false, sign
   const object = edits.some(({ path, old }) => old === undefined && path.length > 1) ? (current ?? (await getJSON<Stored>(target.path, '', signal))) : undefined;
   const query = new URLSearchParams({ fieldManager: target.manager, fieldValidation: 'Strict', ...(dryRun && { dryRun: 'All' }) });
   const response = await request(`${apiURL(target.path)}?${query.toString()}`, {
-    method: 'PATCH', headers: { 'content-type': 'application/json-patch+json', accept: 'application/json' }, body: JSON.stringify(patchOf(edits, object, target.uid)), signal,
+    method: 'PATCH', headers: { 'content-type': 'application/json-patch+json', accept: 'application/json' }, body: bodyOf(patchOf(edits, object, target.uid)), signal,
   });
-  if (response.ok) return { object: (await response.json()) as Stored, warnings: warningsOf(response.headers.get('warning')) };
+  if (response.ok) return { object: await jsonOf<Stored>(response), warnings: warningsOf(response.headers.get('warning')) };
   const error = await apiError(response);
   // The API server refuses a failed `test` as invalid, or as a conflict with what it has just stored.
   if (error.code === 422 || error.code === 409) await findConflict(target, edits, error, signal);
   throw error;
 }
+
+/** All that the API server says about a `test` of a JSON Patch that failed. */
+const refusedTest = /^the server rejected our request due to an error in our request$/;
 
 /** Throws a Conflict if an edited value is not the one that the reader saw. */
 async function findConflict(target: Target, edits: Edit[], error: ApiError, signal?: AbortSignal): Promise<void> {
@@ -74,6 +78,7 @@ async function findConflict(target: Target, edits: Edit[], error: ApiError, sign
   const moved = edits.flatMap(({ beside = [] }) => beside).find(({ path, value }) => !same(valueAt(current, path), value));
   if (moved) throw new Conflict([], `${pathText(moved.path)} was changed meanwhile: it is ${shown(valueAt(current, moved.path))}, not ${shown(moved.value)}.`);
   if (error.code === 409) throw new Conflict([], error.message);
+  if (refusedTest.test(error.message)) throw new ApiError(error.code, 'The API server refuses the change as if a value had been changed meanwhile, but none was. It may keep a number in another form, such as 1.0: kubectl edit can change that.');
 }
 
 /** What a review asks: may the reader do this? */
@@ -107,6 +112,6 @@ async function review(resourceAttributes: Verb): Promise<{ allowed: boolean; rea
     body: JSON.stringify({ apiVersion: 'authorization.k8s.io/v1', kind: 'SelfSubjectAccessReview', spec: { resourceAttributes } }),
   });
   if (!response.ok) throw await apiError(response);
-  const { status } = (await response.json()) as { status: { allowed: boolean; reason?: string } };
+  const { status } = await jsonOf<{ status: { allowed: boolean; reason?: string } }>(response);
   return { allowed: status.allowed, reason: status.reason ?? '' };
 }
