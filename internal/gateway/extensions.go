@@ -21,6 +21,7 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/status"
 	"github.com/watchkeeper/watchkeeper/internal/upstream"
 	"github.com/watchkeeper/watchkeeper/internal/workbookapi"
+	"github.com/watchkeeper/watchkeeper/internal/yamlapi"
 )
 
 const (
@@ -37,6 +38,7 @@ type extensions struct {
 	history    http.Handler
 	access     http.Handler
 	workbook   http.Handler
+	yaml       http.Handler
 }
 
 // maxFields and maxQuery bound the fields of a header, which are copied for each request that
@@ -67,6 +69,8 @@ func (e *extensions) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		e.access.ServeHTTP(w, r)
 	case path == workbookapi.Path:
 		e.workbook.ServeHTTP(w, r)
+	case path == yamlapi.Path:
+		e.yaml.ServeHTTP(w, r)
 	case path == openAPIPath:
 		serveOpenAPI(w, r)
 	default:

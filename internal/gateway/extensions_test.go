@@ -187,32 +187,43 @@ func (d *described) convert(t *testing.T) {
 	body := `{"tabs":[{"name":"pods","resource":{"group":"","version":"v1","resource":"pods"},"kind":"Pod","namespace":"","selector":"","columns":["spec.nodeName"],` +
 		`"rows":[{"namespace":"a","name":"b","uid":"c","values":[null]},{"namespace":"","name":"","uid":"","values":null}],"cells":[{"cell":"D1","value":"x"},{"cell":"D2","formula":"=XLOOKUP(1,A1,A1)"}]}]}`
 	for _, sent := range []string{"application/json", wire.XLSXType, "text/csv"} {
-		res := d.do(http.MethodPost, path, strings.NewReader(body), "Content-Type", sent)
-		answer := readAll(t, res)
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, d.server.URL+path, strings.NewReader(body))
-		if err != nil {
-			t.Fatal(err)
-		}
-		req.Header.Set("Content-Type", sent)
-		route, params, err := d.router.FindRoute(req)
-		if err != nil {
-			t.Fatal(err)
-		}
-		d.hit[route.Path] = true
-		input := &openapi3filter.RequestValidationInput{Request: req, PathParams: params, Route: route}
-		if err := openapi3filter.ValidateRequest(t.Context(), input); (err == nil) != (sent != "text/csv") {
-			t.Errorf("%s: the request: %v", sent, err)
-		}
-		if want := map[bool]int{true: http.StatusUnsupportedMediaType, false: http.StatusOK}[sent == "text/csv"]; res.StatusCode != want {
-			t.Errorf("%s: %s %.300s", sent, res.Status, answer)
-		}
-		if err := openapi3filter.ValidateResponse(t.Context(), &openapi3filter.ResponseValidationInput{
-			RequestValidationInput: input, Status: res.StatusCode, Header: res.Header, Body: io.NopCloser(strings.NewReader(answer)),
-		}); err != nil {
-			t.Errorf("%s: the answer: %v", sent, err)
-		}
-		body = answer
+		want := map[bool]int{true: http.StatusUnsupportedMediaType, false: http.StatusOK}[sent == "text/csv"]
+		body = d.post(t, path, sent, body, want)
 	}
+	const yaml = "/watchkeeper/v1/yaml"
+	d.post(t, yaml, "application/yaml", "a: 0400", http.StatusOK)
+	d.post(t, yaml, "application/yaml", "a: 1\n---\nb: 2", http.StatusBadRequest)
+	d.post(t, yaml, "text/plain", "a: 1", http.StatusUnsupportedMediaType)
+}
+
+// post sends a text, checks the request and the answer, and returns it.
+func (d *described) post(t *testing.T, path, sent, body string, want int) string {
+	t.Helper()
+	res := d.do(http.MethodPost, path, strings.NewReader(body), "Content-Type", sent)
+	answer := readAll(t, res)
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, d.server.URL+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", sent)
+	route, params, err := d.router.FindRoute(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.hit[route.Path] = true
+	input := &openapi3filter.RequestValidationInput{Request: req, PathParams: params, Route: route}
+	if err := openapi3filter.ValidateRequest(t.Context(), input); (err == nil) != (want != http.StatusUnsupportedMediaType) {
+		t.Errorf("%s: the request: %v", sent, err)
+	}
+	if res.StatusCode != want {
+		t.Errorf("%s: %s %.300s", sent, res.Status, answer)
+	}
+	if err := openapi3filter.ValidateResponse(t.Context(), &openapi3filter.ResponseValidationInput{
+		RequestValidationInput: input, Status: res.StatusCode, Header: res.Header, Body: io.NopCloser(strings.NewReader(answer)),
+	}); err != nil {
+		t.Errorf("%s: the answer: %v", sent, err)
+	}
+	return answer
 }
 
 // check compares a request and its answer with the description.

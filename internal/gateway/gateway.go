@@ -35,6 +35,7 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/watchcache"
 	"github.com/watchkeeper/watchkeeper/internal/wire"
 	"github.com/watchkeeper/watchkeeper/internal/workbookapi"
+	"github.com/watchkeeper/watchkeeper/internal/yamlapi"
 )
 
 // Options configure a [Gateway]. Only Upstream is required.
@@ -197,6 +198,7 @@ func New(opts Options) (*Gateway, error) {
 		history:    history,
 		access:     g.newAccessAPI(),
 		workbook:   &workbookapi.Handler{Queue: h.workbooks},
+		yaml:       yamlapi.New(),
 	}
 	if err := g.mount(opts.WWW, dirPath(cmp.Or(opts.WWWPrefix, defaultWWWPrefix))); err != nil {
 		return nil, err

@@ -108,6 +108,8 @@ func TestReadOnly(t *testing.T) {
 		{"a workbook, another method", "PUT", "/watchkeeper/v1/workbook", nil},
 		{"below a workbook", "POST", "/watchkeeper/v1/workbook/x", nil},
 		{"a workbook, dots", "POST", "/watchkeeper/v1/x/../workbook", nil},
+		{"YAML, another method", "PUT", "/watchkeeper/v1/yaml", nil},
+		{"below YAML", "POST", "/watchkeeper/v1/yaml/x", nil},
 		{"multiwatch", "POST", "/watchkeeper/v1/multiwatch", nil},
 		{"history", "DELETE", "/watchkeeper/v1/history", nil},
 		{"the page", "POST", "/ui/", nil},
@@ -168,17 +170,20 @@ func TestReadOnly(t *testing.T) {
 	}
 }
 
-// TestReadOnlyWorkbook: converting a workbook changes nothing, so that a read-only gateway
-// does it, but not for a page of another origin.
-func TestReadOnlyWorkbook(t *testing.T) {
+// TestReadOnlyConversions: converting a workbook or YAML changes nothing, so that a read-only
+// gateway does it, but not for a page of another origin.
+func TestReadOnlyConversions(t *testing.T) {
 	for _, prefix := range []string{"/", "/k/"} {
 		r := newRig(t, ok, rigOptions{gateway: gateway.Options{APIPrefix: prefix, Filter: gateway.FilterOptions{ReadOnly: true}}})
 		const body = `{"tabs":[{"name":"a"}]}`
-		for _, path := range []string{"/watchkeeper/v1/workbook", prefix + "watchkeeper/v1/workbook"} {
-			if res := r.do(http.MethodPost, path, strings.NewReader(body), "Content-Type", "application/json"); res.StatusCode != http.StatusOK {
+		for path, sent := range map[string]string{
+			"/watchkeeper/v1/workbook": "application/json", prefix + "watchkeeper/v1/workbook": "application/json",
+			"/watchkeeper/v1/yaml": "application/yaml", prefix + "watchkeeper/v1/yaml": "application/yaml",
+		} {
+			if res := r.do(http.MethodPost, path, strings.NewReader(body), "Content-Type", sent); res.StatusCode != http.StatusOK {
 				t.Errorf("%s: %s %s", path, res.Status, readAll(t, res))
 			}
-			s := statusOf(t, r.do(http.MethodPost, path, strings.NewReader(body), "Content-Type", "application/json", "Origin", "http://other.example"))
+			s := statusOf(t, r.do(http.MethodPost, path, strings.NewReader(body), "Content-Type", sent, "Origin", "http://other.example"))
 			if s.Code != http.StatusForbidden || !strings.Contains(s.Message, "cross-origin") {
 				t.Errorf("%s from another origin: %d %s", path, s.Code, s.Message)
 			}

@@ -23,6 +23,7 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/status"
 	"github.com/watchkeeper/watchkeeper/internal/upstream"
 	"github.com/watchkeeper/watchkeeper/internal/workbookapi"
+	"github.com/watchkeeper/watchkeeper/internal/yamlapi"
 )
 
 // mount is a part of the URL space. The longest matching prefix wins.
@@ -148,10 +149,11 @@ func (g *Gateway) route(rec *responseRecorder, r *http.Request) {
 }
 
 // converts reports whether r is a POST that changes nothing, also if the gateway is
-// read-only: it converts a workbook.
+// read-only: it converts a workbook, or YAML.
 func converts(m *mount, r *http.Request) bool {
 	rest, ok := strings.CutPrefix(r.URL.Path, m.prefix)
-	return ok && m.source == sourceExtension && r.Method == http.MethodPost && extensionPrefix+rest == workbookapi.Path
+	path := extensionPrefix + rest
+	return ok && m.source == sourceExtension && r.Method == http.MethodPost && (path == workbookapi.Path || path == yamlapi.Path)
 }
 
 func (g *Gateway) notServed() *metav1.Status {

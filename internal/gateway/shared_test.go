@@ -120,17 +120,20 @@ func TestUnauthorizedConnection(t *testing.T) {
 	}
 }
 
-// TestSharedWorkbook: a caller who is known may convert a workbook, whatever its rights.
-func TestSharedWorkbook(t *testing.T) {
+// TestSharedConversions: a caller who is known may convert a workbook or YAML, whatever its
+// rights.
+func TestSharedConversions(t *testing.T) {
 	r, _ := newSharedRig(t, rigOptions{})
 	for token, want := range map[string]int{"": 401, "wrong": 401, "jane": 200} {
-		headers := []string{"Content-Type", "application/json"}
-		if token != "" {
-			headers = append(headers, "Authorization", "Bearer "+token)
-		}
-		res := r.do(http.MethodPost, "/watchkeeper/v1/workbook", strings.NewReader(`{"tabs":[{"name":"a"}]}`), headers...)
-		if body := readAll(t, res); res.StatusCode != want {
-			t.Errorf("%q: %s %.200s", token, res.Status, body)
+		for path, sent := range map[string]string{"/watchkeeper/v1/workbook": "application/json", "/watchkeeper/v1/yaml": "application/yaml"} {
+			headers := []string{"Content-Type", sent}
+			if token != "" {
+				headers = append(headers, "Authorization", "Bearer "+token)
+			}
+			res := r.do(http.MethodPost, path, strings.NewReader(`{"tabs":[{"name":"a"}]}`), headers...)
+			if body := readAll(t, res); res.StatusCode != want {
+				t.Errorf("%s of %q: %s %.200s", path, token, res.Status, body)
+			}
 		}
 	}
 }

@@ -1,0 +1,136 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package yamlapi serves /watchkeeper/v1/yaml, which reads an object that was typed as YAML,
+// and answers with it as JSON. docs/extensions.md and openapi.json describe it.
+//
+// The page needs it because YAML has dialects: to kubectl, 0400 is 256 and yes is true, to a
+// parser of YAML 1.2 they are 400 and a string. Here the same libraries read it as in kubectl.
+//
+// It reads nothing of the cluster and changes nothing, so that a caller needs no rights. What
+// a request can take in memory is bounded before it is allocated, see decode.go.
+package yamlapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/watchkeeper/watchkeeper/internal/fairness"
+	"github.com/watchkeeper/watchkeeper/internal/httpstream"
+	"github.com/watchkeeper/watchkeeper/internal/request"
+	"github.com/watchkeeper/watchkeeper/internal/status"
+)
+
+// Path is the path of the API.
+const Path = "/watchkeeper/v1/yaml"
+
+// contentType is that of a request. A form of another page cannot send it.
+const contentType = "application/yaml"
+
+// maxBody bounds a request, which has to arrive within bodyTime: etcd stores no object that is
+// larger. One is read at a time, and others wait for up to wait, the users in turn.
+const (
+	maxBody    = 1536 << 10
+	bodyTime   = 10 * time.Second
+	maxUploads = 16
+	maxOfUser  = 2
+	maxWaiting = 8 // of a user
+	wait       = 10 * time.Second
+	retryAfter = 5 // seconds
+)
+
+// A Handler serves [Path]. It is safe for concurrent use.
+type Handler struct{ uploads, slots *fairness.Queue }
+
+// New returns a handler.
+func New() *Handler {
+	return &Handler{
+		uploads: fairness.NewQueue(fairness.QueueOptions{Slots: maxUploads, PerKey: maxOfUser, MaxWaiting: maxWaiting, Wait: wait}),
+		slots:   fairness.NewQueue(fairness.QueueOptions{Slots: 1, MaxWaiting: maxWaiting, Wait: wait}),
+	}
+}
+
+// ServeHTTP implements http.Handler.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, err := h.convert(w, r)
+	if err != nil {
+		refusal, ok := errors.AsType[*status.Error](err)
+		if !ok {
+			refusal = &status.Error{Status: status.Internal(err.Error())}
+		}
+		if refusal.Code == http.StatusMethodNotAllowed {
+			w.Header().Set("Allow", http.MethodPost)
+		}
+		status.Write(w, r, refusal.Status)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	out := httpstream.NewDeadlineWriter(w, httpstream.HeldTimeout)
+	defer out.Clear()
+	out.Write(append(body, '\n')) //nolint:errcheck // the client is gone
+}
+
+func refuse(code int32, reason metav1.StatusReason, format string, args ...any) error {
+	return &status.Error{Status: status.New(code, reason, fmt.Sprintf(format, args...))}
+}
+
+// convert returns the object in a request as JSON.
+func (h *Handler) convert(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+	if r.Method != http.MethodPost || request.IsUpgrade(r) {
+		return nil, &status.Error{Status: status.MethodNotAllowed()}
+	}
+	if _, err := request.Parameters(r, nil); err != nil {
+		return nil, err
+	}
+	if sent, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); sent != contentType {
+		return nil, refuse(http.StatusUnsupportedMediaType, metav1.StatusReasonUnsupportedMediaType, "the Content-Type is %q: it has to be %s", sent, contentType)
+	}
+	if r.ContentLength > maxBody {
+		return nil, tooLarge()
+	}
+	upload, err := acquire(r.Context(), h.uploads)
+	if err != nil {
+		return nil, err
+	}
+	defer upload.Release()
+	ctl := http.NewResponseController(w)
+	ctl.SetReadDeadline(time.Now().Add(bodyTime)) //nolint:errcheck // a test's writer has none
+	text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	ctl.SetReadDeadline(time.Time{}) //nolint:errcheck // see above
+	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		return nil, tooLarge()
+	} else if err != nil {
+		return nil, refuse(http.StatusBadRequest, metav1.StatusReasonBadRequest, "the YAML cannot be read: %v", err)
+	}
+	slot, err := acquire(r.Context(), h.slots)
+	if err != nil {
+		return nil, err
+	}
+	defer slot.Release()
+	body, err := decode(text)
+	if err != nil {
+		return nil, refuse(http.StatusBadRequest, metav1.StatusReasonBadRequest, "%v", err)
+	}
+	return body, nil
+}
+
+func acquire(ctx context.Context, q *fairness.Queue) (*fairness.Slot, error) {
+	user, _ := fairness.UserOf(ctx)
+	slot, err := q.Acquire(ctx, user.Name)
+	if errors.Is(err, fairness.ErrBusy) || errors.Is(err, fairness.ErrShare) {
+		return nil, &status.Error{Status: status.TooMany("other YAML is being read: try again", retryAfter)}
+	}
+	return slot, err
+}
+
+func tooLarge() error {
+	return refuse(http.StatusRequestEntityTooLarge, metav1.StatusReasonRequestEntityTooLarge, "the YAML is too large: the limit is %d KiB", maxBody>>10)
+}
