@@ -3,6 +3,7 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { parse } from 'yaml';
 import { beside, failingSince, healthyWords, needsOf, nodeNeeds, type Finding } from '../src/app/attention';
 import { clock } from '../src/data/clock';
 import { podRow } from '../src/data/objects';
@@ -164,6 +165,19 @@ test('YAML as kubectl writes it', () => {
     ['kind: Pod', 'metadata:', '  name: a-b', '  labels:', '    app.kubernetes.io/name: x', '    v: "1.0"', '    "on": "true"', 'spec:', '  args:', '  - "-c"', '  - "echo a: b"', '  ports:',
       '  - port: 80', '    p: TCP', '  none: []', '  empty: {}', '  ok: true', '  script: |', '    a', '    b', '  s: ""'].join('\n'),
   );
+});
+
+test('YAML is read back as the same object in both of its dialects', () => {
+  const words = ['yes', 'Yes', 'NO', 'on', 'off', 'n', 'Y', 'true', 'Null', '~', '', '0400', '012', '0o17', '0x1F', '0b1', '1_000', '_1', '1e3', '1.10', '.5', '+5', '-', '--- ', '...', '.inf', '.NaN', '12:30:45', '2026-11-28', '=', '<<', '!!str', '&a', '*a', '?', '|', '>-', '%', '@', '`', 'null ', ' a', 'a: b', 'a:', 'a #b', '# a', '[a', '{a', 'a, b', "'", '"', '\\', 'é😀'];
+  const texts = ['a\nb', 'a\n', '\na', 'a\n\n\n', '\n', '\n\n', ' a\nb', '\ta\nb', 'a\n b', 'a\n\tb', 'a \nb', 'a\n  ', 'a\n  \nb\n', '\n  a\n', 'a\r\nb', 'a\u0085b\nc', 'a\u2028b\nc', '\ufeffa\nb', 'a\u0007\nb', '\u007f', '\u0000', '\ufffe', '---\na', '# a\n# b\n', '- a\n- b', 'a: |\n  b\n'];
+  const all = [...words, ...texts];
+  const object = {
+    all, keys: Object.fromEntries(all.map((key) => [key, { [key]: key }])), nested: [[all, [[]], [{}]], [{ a: texts, b: {} }]], values: [true, null, 0, -1.5, 1e21, 1e-7],
+    blocks: texts.map((text) => ({ text, after: text })),
+  };
+  const text = toYAML(object).map((line) => `${line.map((piece) => piece.text).join('')}\n`).join('');
+  for (const version of ['1.1', '1.2'] as const) assert.deepEqual(parse(text, { version }), object, version);
+  assert.equal(toYAML({ a: [9007199254740993n, -9223372036854775808n] }).at(-1)!.at(-1)!.text, '-9223372036854775808');
 });
 
 test('a Pod that crashed recovers with the time, without an event', () => {

@@ -9,17 +9,18 @@ import { editsBetween, pathText, type Edit } from '../write/patch';
 import { Conflict, type Stored } from '../write/write';
 import { apply, preview, type Preview } from './apply';
 import { Shown } from './change';
-import { knowing, readText, taking, textOf, type Parser } from './document';
+import { knowing, objectOf, textOf } from './document';
 import { Controlled, type FormProps } from './forms';
 import { Buttons, Problem } from './frame';
 import { plain } from './object';
 import { done } from './state';
+import { readYAML } from './typed';
 
-export function Editor({ subject, close, parser }: FormProps & { parser: Parser }) {
+export function Editor({ subject, close }: FormProps) {
   const { path, object } = subject;
   /** What the text began with. Another one replaces it only if the reader says so. */
   const [base, setBase] = useState(() => plain(object));
-  const [text, setText] = useState(() => textOf(parser, base));
+  const [text, setText] = useState(() => textOf(base));
   const first = useRef(text);
   /** What the field has now: an answer about another text says nothing. */
   const latest = useRef(text);
@@ -49,7 +50,7 @@ export function Editor({ subject, close, parser }: FormProps & { parser: Parser 
     setConflict(null);
     setAsking('Asking the API server.');
     try {
-      const edits = editsBetween(from, readText(parser, now, from));
+      const edits = editsBetween(from, objectOf(await readYAML(now, stop.current.signal), from));
       const shown = edits.length ? await preview(subject, edits, stop.current.signal) : { hunks: [], warnings: [] };
       if (now !== latest.current) return;
       setChecked({ edits, preview: shown });
@@ -79,14 +80,20 @@ export function Editor({ subject, close, parser }: FormProps & { parser: Parser 
       setAsking('');
     }
   };
-  /** The others' values are known now: keep the reader's, or take theirs. */
-  const settle = (take: boolean): void => {
-    const next = knowing(base, conflict!.edits);
-    const words = take ? taking(parser, text, conflict!.edits) : text;
-    setBase(next);
-    latest.current = words;
-    setText(words);
-    void check(next, words);
+  /** The others' values are known now: keep the reader's, or take theirs, in a text without its comments. */
+  const settle = async (take: boolean): Promise<void> => {
+    try {
+      const { edits } = conflict!;
+      const words = take ? textOf(knowing(objectOf(await readYAML(text, stop.current.signal), base), edits)) : text;
+      if (text !== latest.current) return;
+      const next = knowing(base, edits);
+      setBase(next);
+      latest.current = words;
+      setText(words);
+      await check(next, words);
+    } catch (error) {
+      refuse(error);
+    }
   };
   const compareAgain = async (): Promise<void> => {
     try {
@@ -120,8 +127,8 @@ export function Editor({ subject, close, parser }: FormProps & { parser: Parser 
         <div class="row">
           {conflict.edits.length > 0 ? (
             <>
-              <button type="button" class="button plain" onClick={() => settle(false)}>Keep mine</button>
-              <button type="button" class="button plain" onClick={() => settle(true)}>Take the other's</button>
+              <button type="button" class="button plain" onClick={() => void settle(false)}>Keep mine</button>
+              <button type="button" class="button plain" onClick={() => void settle(true)}>Take the other's</button>
             </>
           ) : <button type="button" class="button plain" onClick={() => void compareAgain()}>Compare again with the current object</button>}
         </div>

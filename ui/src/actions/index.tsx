@@ -9,7 +9,6 @@ import { getJSON, messageOf } from '../app/api';
 import { written } from '../app/state';
 import type { Stored } from '../write/write';
 import { Delete } from './delete';
-import type { Parser } from './document';
 import { Drain } from './drain-form';
 import { Cordon, Restart, Scale, Uncordon, type FormProps } from './forms';
 import { Buttons, Frame, Problem } from './frame';
@@ -19,7 +18,7 @@ import { placeOf, type Name } from './registry';
 import { Rollback } from './rollback';
 import { asked, done, type Asked, type Done, type Subject } from './state';
 
-const FORMS: Record<Name, ComponentType<FormProps>> = { scale: Scale, restart: Restart, rollback: Rollback, cordon: Cordon, uncordon: Uncordon, drain: Drain, edit: Edit, delete: Delete };
+const FORMS: Record<Name, ComponentType<FormProps>> = { scale: Scale, restart: Restart, rollback: Rollback, cordon: Cordon, uncordon: Uncordon, drain: Drain, edit: Editor, delete: Delete };
 const TITLES: Record<Name, string> = { scale: 'Scale', restart: 'Restart', rollback: 'Roll back', cordon: 'Cordon', uncordon: 'Uncordon', drain: 'Drain', edit: 'Edit', delete: 'Delete' };
 
 export { Actions, RollBack } from './menu';
@@ -65,17 +64,6 @@ function Dialog({ name, path, kind, version }: Asked) {
       ) : <Form key={turn} subject={subject} version={version} again={again} close={close} />}
     </Frame>
   );
-}
-
-/** The editor comes with a parser of YAML, which nothing else needs. */
-function Edit(props: FormProps) {
-  const [parser, setParser] = useState<Parser | null>(null);
-  const [problem, setProblem] = useState('');
-  useEffect(() => {
-    import('./parser').then(setParser, () => setProblem('The editor could not be loaded: load the page again.'));
-  }, []);
-  if (parser) return <Editor {...props} parser={parser} />;
-  return <div class="body"><p class={problem ? 'failure' : 'muted'}>{problem || 'Loading the editor.'}</p></div>;
 }
 
 /** What was done, with the way back. It stays until it is closed. */

@@ -4,7 +4,7 @@
 /** Renders a JSON Patch for people: for each path the old and the new value as lines of YAML. */
 
 import type { Operation } from '../time/history';
-import { toYAML } from './yaml';
+import { textOf, toYAML } from './yaml';
 
 export interface DiffLine {
   sign: ' ' | '-' | '+';
@@ -36,11 +36,9 @@ export function hunks(patch: readonly Operation[], before: unknown): Hunk[] {
 /** A value as lines of YAML; none for undefined. */
 export function yamlLines(value: unknown, skip: ReadonlySet<string> = new Set()): string[] {
   if (value === undefined) return [];
-  if (value === null || typeof value !== 'object' || Object.keys(value).length === 0) return toYAML([value]).map((line) => text(line).slice(2));
-  return toYAML(value, skip).map(text);
+  if (value === null || typeof value !== 'object' || Object.keys(value).length === 0) return toYAML([value]).map((line, i) => textOf(line).slice(i ? 0 : 2));
+  return toYAML(value, skip).map(textOf);
 }
-
-const text = (line: { text: string }[]): string => line.map((piece) => piece.text).join('');
 
 /** A line diff of two texts. */
 export function diffLines(a: string[], b: string[]): DiffLine[] {

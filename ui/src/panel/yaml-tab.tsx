@@ -4,7 +4,7 @@
 import { signal } from '@preact/signals';
 import { useState } from 'preact/hooks';
 import { Copy } from './copy';
-import { toYAML } from './yaml';
+import { textOf, toYAML } from './yaml';
 
 const managed = signal(false);
 const HIDDEN = new Set(['metadata.managedFields']);
@@ -30,7 +30,7 @@ export function YAML({ object }: { object: unknown }) {
       <div class="row tools">
         <label><input type="checkbox" checked={managed.value} onChange={(e) => (managed.value = e.currentTarget.checked)} /> managedFields</label>
         {safe !== object && <label><input type="checkbox" checked={revealed} onChange={(e) => reveal(e.currentTarget.checked)} /> values</label>}
-        <Copy text={() => lines.map((line) => line.map((piece) => piece.text).join('')).join('\n')} label="Copy YAML" />
+        <Copy text={() => lines.map(textOf).join('\n')} label="Copy YAML" />
       </div>
       <pre class="yaml" tabIndex={0}>
         {lines.map((line) => <div>{line.map(({ kind, text }) => (kind === 'mark' ? text : <span class={kind}>{text}</span>))}</div>)}

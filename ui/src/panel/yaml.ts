@@ -1,7 +1,10 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-/** Writes objects as YAML, formatted as kubectl does. */
+/**
+ * Writes objects as YAML, formatted as kubectl does. It is read back as the same object by
+ * YAML 1.1, which kubectl has, and by YAML 1.2: what is not a string to one of them is quoted.
+ */
 
 /** A part of a line: a key, a string, another value, or punctuation. */
 export interface Piece {
@@ -10,14 +13,20 @@ export interface Piece {
 }
 export type Line = Piece[];
 
-const PLAIN = /^[A-Za-z_./][\w ./:@%+=,()<>-]*$/;
-const WORDS = /^(true|false|null|yes|no|on|off|y|n|~|[-+.\d].*)$/i;
+const PLAIN = /^[A-Za-z_/][\w ./:@%+=,()<>-]*$/;
+const WORDS = /^(true|false|null|yes|no|on|off|y|n)$/i;
+/** What JSON does not escape, and YAML does not print or takes for the end of a line. */
+const UNPRINTABLE = /[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]/g;
 
 /** A string as YAML: plain if it is still read as a string, else quoted. */
 export function scalar(text: string): string {
   const bare = PLAIN.test(text) && !WORDS.test(text) && !/: |\s$|:$| #/.test(text);
-  return bare ? text : JSON.stringify(text);
+  return bare ? text : JSON.stringify(text).replace(UNPRINTABLE, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`);
 }
+
+/** Whether a string is written as its lines. The first one shows how far all are indented. */
+const isBlock = (text: string): boolean =>
+  /[^\n]\n|\n[^\n]/.test(text) && !/^\n*[ \t]/.test(text) && !/[\x00-\x08\x0b-\x1f]/.test(text) && text.search(UNPRINTABLE) < 0;
 
 /** The lines of an object. `skip` lists the paths to leave out, such as metadata.managedFields. */
 export function toYAML(value: unknown, skip: ReadonlySet<string> = new Set()): Line[] {
@@ -26,30 +35,42 @@ export function toYAML(value: unknown, skip: ReadonlySet<string> = new Set()): L
   return lines;
 }
 
+/** The text of lines. */
+export const textOf = (line: Line): string => line.map((piece) => piece.text).join('');
+
+const indent = (depth: number): Piece => ({ kind: 'mark', text: '  '.repeat(depth) });
+const isFilled = (value: unknown): value is object => typeof value === 'object' && value !== null && Object.keys(value).length > 0;
+
+/** Writes a filled object or array; its first line continues `lead`. */
 function write(value: unknown, depth: number, path: string, skip: ReadonlySet<string>, lines: Line[], lead: Line): void {
-  const indent = (extra: number): Piece => ({ kind: 'mark', text: '  '.repeat(depth + extra) });
+  let begin = lead.length ? lead : [indent(depth)];
   if (Array.isArray(value)) {
-    value.forEach((item, i) => {
-      const dash: Line = [...(i === 0 && lead.length ? lead : [indent(0)]), { kind: 'mark', text: '- ' }];
-      if (item !== null && typeof item === 'object' && Object.keys(item).length) write(item, depth + 1, path, skip, lines, dash);
-      else lines.push([...dash, leaf(item)]);
-    });
+    for (const item of value) {
+      const dash: Line = [...begin, { kind: 'mark', text: '- ' }];
+      if (isFilled(item)) write(item, depth + 1, path, skip, lines, dash);
+      else writeLeaf(item, depth + 1, lines, dash);
+      begin = [indent(depth)];
+    }
     return;
   }
-  let first = true;
   for (const [key, item] of Object.entries(value as Record<string, unknown>)) {
     const here = path ? `${path}.${key}` : key;
     if (skip.has(here) || item === undefined) continue;
-    const line: Line = [...(first && lead.length ? lead : [indent(0)]), { kind: 'key', text: scalar(key) }, { kind: 'mark', text: ':' }];
-    first = false;
-    if (item !== null && typeof item === 'object' && Object.keys(item).length) {
+    const line: Line = [...begin, { kind: 'key', text: scalar(key) }, { kind: 'mark', text: ':' }];
+    begin = [indent(depth)];
+    if (isFilled(item)) {
       lines.push(line);
       write(item, Array.isArray(item) ? depth : depth + 1, here, skip, lines, []);
-    } else if (typeof item === 'string' && item.includes('\n')) {
-      lines.push([...line, { kind: 'mark', text: item.endsWith('\n') ? ' |' : ' |-' }]);
-      for (const part of item.replace(/\n$/, '').split('\n')) lines.push([indent(1), { kind: 'text', text: part }]);
-    } else lines.push([...line, { kind: 'mark', text: ' ' }, leaf(item)]);
+    } else writeLeaf(item, depth + 1, lines, [...line, { kind: 'mark', text: ' ' }]);
   }
+}
+
+/** Writes another value; the lines of a string are at a depth. */
+function writeLeaf(value: unknown, depth: number, lines: Line[], line: Line): void {
+  if (typeof value !== 'string' || !isBlock(value)) return void lines.push([...line, leaf(value)]);
+  const last = /\n*$/.exec(value)![0].length;
+  lines.push([...line, { kind: 'mark', text: last === 0 ? '|-' : last === 1 ? '|' : '|+' }]);
+  for (const part of value.replace(/\n$/, '').split('\n')) lines.push(part ? [indent(depth), { kind: 'text', text: part }] : []);
 }
 
 function leaf(value: unknown): Piece {
