@@ -123,7 +123,9 @@ func (c *client) get(ctx context.Context, path string, query url.Values, into an
 		return err
 	}
 	defer body.Close()
-	if err := json.NewDecoder(body).Decode(into); err != nil {
+	d := json.NewDecoder(body)
+	d.UseNumber() // the values of patches keep their digits
+	if err := d.Decode(into); err != nil {
 		return fmt.Errorf("the answer of %s cannot be decoded: %w: is it watchkeeper?", c.server, err)
 	}
 	return nil

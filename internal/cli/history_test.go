@@ -86,6 +86,23 @@ NOON  95        replicas 3 → 5; label a=b added (inferred from a list)  by kub
 	}
 }
 
+// TestLargeIntegers: the values of objects and patches keep their digits.
+func TestLargeIntegers(t *testing.T) {
+	answer := func(kind string) string {
+		return `{"resource":"deployments.apps","namespace":"default","name":"web","from":{"resourceVersion":"1","time":"2026-01-02T12:00:00Z"},"to":{"resourceVersion":"2","time":"2026-01-02T12:00:00Z"},"items":[{"type":"MODIFIED",` + kind +
+			`"time":"2026-01-02T12:00:00Z","namespace":"default","name":"web","summary":["n changed"],"changes":[{"op":"replace","path":"/spec/n","value":9007199254740993}],"before":{"spec":{"n":1}},"object":{"spec":{"n":9007199254740993}}}]}`
+	}
+	newFakeGateway(t, map[string]string{web: answer(`"resourceVersion":"2",`), "/diff/apis/apps/v1/namespaces/default/deployments/web": answer(`"from":"1","to":"2",`)})
+	for _, args := range [][]string{{"history", "deploy/web"}, {"diff", "deploy/web", "--from", "10m"}} {
+		for _, format := range []string{"json", "yaml"} {
+			out, errs, code := run(append(args, "-o", format)...)
+			if code > 1 || strings.Count(out, "90071992547409") != strings.Count(out, "9007199254740993") || !strings.Contains(out, "value\": 9007199254740993") && !strings.Contains(out, "value: 9007199254740993") || strings.Contains(out, "e+15") {
+				t.Errorf("%q as %s: %d %s\n%s", args, format, code, errs, out)
+			}
+		}
+	}
+}
+
 func TestHistoryMistakes(t *testing.T) {
 	newFakeGateway(t, nil)
 	for line, want := range map[string]string{
