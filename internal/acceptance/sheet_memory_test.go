@@ -73,8 +73,8 @@ func unpacked(t *testing.T, file []byte, name, text string) []byte {
 	return out.Bytes()
 }
 
-// TestWorkbookMemory: whatever is sent to be converted, by several at a time, a gateway under
-// the chart's limits stays below its limit of memory, and answers. A large workbook is
+// TestWorkbookMemory: whatever is sent to be converted, also YAML, by several at a time, a
+// gateway under the chart's limits stays below its limit of memory, and answers. A large workbook is
 // converted, both ways.
 func TestWorkbookMemory(t *testing.T) {
 	clustertest.SkipShort(t)
@@ -97,8 +97,13 @@ func TestWorkbookMemory(t *testing.T) {
 		}
 		return kB >> 10
 	}
+	const yamlType = "application/yaml"
 	post := func(ctx context.Context, kind string, body []byte) (code int, answer []byte) {
-		req, err := http.NewRequestWithContext(ctx, http.MethodPost, g.URL+"/watchkeeper/v1/workbook", bytes.NewReader(body))
+		path := "/watchkeeper/v1/workbook"
+		if kind == yamlType {
+			path = "/watchkeeper/v1/yaml"
+		}
+		req, err := http.NewRequestWithContext(ctx, http.MethodPost, g.URL+path, bytes.NewReader(body))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -147,6 +152,12 @@ func TestWorkbookMemory(t *testing.T) {
 	farCells := []byte(`{"tabs":[{"name":"a","cells":[` + far.String()[1:] + `]}]}`)
 	const sheet1 = "xl/worksheets/sheet1.xml"
 	_, farFile := post(t.Context(), "application/json", farCells)
+	// Of what is no larger, this takes most.
+	dense := []byte("a: [" + strings.Repeat("{a: },", 1500<<10/6) + "]")
+	if code, answer := post(t.Context(), yamlType, dense); code != 200 {
+		t.Errorf("%d %.300s", code, answer)
+	}
+	t.Logf("YAML read: %d MiB", peak())
 	for name, test := range map[string]struct {
 		kind string
 		body []byte
@@ -171,6 +182,13 @@ func TestWorkbookMemory(t *testing.T) {
 				}
 				if code, answer := post(ctx, test.kind, test.body); code != 0 && code != 200 && code != 400 && code != 413 && code != 429 {
 					t.Errorf("%s: %d %.300s", name, code, answer)
+				}
+			})
+		}
+		for range 2 {
+			all.Go(func() {
+				if code, answer := post(t.Context(), yamlType, dense); code != 200 && code != 429 {
+					t.Errorf("YAML: %d %.300s", code, answer)
 				}
 			})
 		}

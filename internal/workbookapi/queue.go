@@ -23,8 +23,8 @@ const (
 	retryAfter = 5 // seconds
 )
 
-// A Queue bounds the workbooks of a gateway: those of [Handler], and the lists that are
-// written as one. It is safe for concurrent use.
+// A Queue bounds the workbooks of a gateway: those of [Handler], the lists that are written
+// as one, and YAML, which takes as much memory. It is safe for concurrent use.
 type Queue struct{ uploads, slots *fairness.Queue }
 
 // NewQueue returns a queue.
@@ -49,7 +49,7 @@ func acquire(ctx context.Context, q *fairness.Queue) (*fairness.Slot, error) {
 	user, _ := fairness.UserOf(ctx)
 	slot, err := q.Acquire(ctx, user.Name)
 	if errors.Is(err, fairness.ErrBusy) || errors.Is(err, fairness.ErrShare) {
-		return nil, &status.Error{Status: status.TooMany("other workbooks are being converted: try again", retryAfter)}
+		return nil, &status.Error{Status: status.TooMany("other workbooks or YAML are being converted: try again", retryAfter)}
 	}
 	return slot, err
 }

@@ -35,7 +35,8 @@ const Path = "/watchkeeper/v1/yaml"
 const contentType = "application/yaml"
 
 // maxBody bounds a request, which has to arrive within bodyTime: etcd stores no object that is
-// larger. One is read at a time, and others wait for up to wait, the users in turn.
+// larger. The texts of maxUploads requests are in memory, and others wait for up to wait, the
+// users in turn.
 const (
 	maxBody    = 1536 << 10
 	bodyTime   = 10 * time.Second
@@ -47,13 +48,17 @@ const (
 )
 
 // A Handler serves [Path]. It is safe for concurrent use.
-type Handler struct{ uploads, slots *fairness.Queue }
+type Handler struct {
+	uploads *fairness.Queue
+	acquire func(context.Context) (release func(), err error)
+}
 
-// New returns a handler.
-func New() *Handler {
+// New returns a handler. A text takes a hundred and fifty times its size in memory while it is
+// read, so acquire bounds that to one at a time, together with what else takes much.
+func New(acquire func(context.Context) (release func(), err error)) *Handler {
 	return &Handler{
 		uploads: fairness.NewQueue(fairness.QueueOptions{Slots: maxUploads, PerKey: maxOfUser, MaxWaiting: maxWaiting, Wait: wait}),
-		slots:   fairness.NewQueue(fairness.QueueOptions{Slots: 1, MaxWaiting: maxWaiting, Wait: wait}),
+		acquire: acquire,
 	}
 }
 
@@ -96,8 +101,11 @@ func (h *Handler) convert(w http.ResponseWriter, r *http.Request) ([]byte, error
 	if r.ContentLength > maxBody {
 		return nil, tooLarge()
 	}
-	upload, err := acquire(r.Context(), h.uploads)
-	if err != nil {
+	user, _ := fairness.UserOf(r.Context())
+	upload, err := h.uploads.Acquire(r.Context(), user.Name)
+	if errors.Is(err, fairness.ErrBusy) || errors.Is(err, fairness.ErrShare) {
+		return nil, &status.Error{Status: status.TooMany("other YAML is being read: try again", retryAfter)}
+	} else if err != nil {
 		return nil, err
 	}
 	defer upload.Release()
@@ -110,25 +118,16 @@ func (h *Handler) convert(w http.ResponseWriter, r *http.Request) ([]byte, error
 	} else if err != nil {
 		return nil, refuse(http.StatusBadRequest, metav1.StatusReasonBadRequest, "the YAML cannot be read: %v", err)
 	}
-	slot, err := acquire(r.Context(), h.slots)
+	release, err := h.acquire(r.Context())
 	if err != nil {
 		return nil, err
 	}
-	defer slot.Release()
+	defer release()
 	body, err := decode(text)
 	if err != nil {
 		return nil, refuse(http.StatusBadRequest, metav1.StatusReasonBadRequest, "%v", err)
 	}
 	return body, nil
-}
-
-func acquire(ctx context.Context, q *fairness.Queue) (*fairness.Slot, error) {
-	user, _ := fairness.UserOf(ctx)
-	slot, err := q.Acquire(ctx, user.Name)
-	if errors.Is(err, fairness.ErrBusy) || errors.Is(err, fairness.ErrShare) {
-		return nil, &status.Error{Status: status.TooMany("other YAML is being read: try again", retryAfter)}
-	}
-	return slot, err
 }
 
 func tooLarge() error {

@@ -4,6 +4,7 @@
 package yamlapi
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -17,11 +18,15 @@ import (
 	"k8s.io/cli-runtime/pkg/resource"
 )
 
+func handler() *Handler {
+	return New(func(context.Context) (func(), error) { return func() {}, nil })
+}
+
 func post(contentType, body string) *httptest.ResponseRecorder {
 	r := httptest.NewRequest(http.MethodPost, Path, strings.NewReader(body))
 	r.Header.Set("Content-Type", contentType)
 	w := httptest.NewRecorder()
-	New().ServeHTTP(w, r)
+	handler().ServeHTTP(w, r)
 	return w
 }
 
@@ -108,7 +113,7 @@ func TestRefusals(t *testing.T) {
 				r.ContentLength = -1
 			}
 			w := httptest.NewRecorder()
-			New().ServeHTTP(w, r)
+			handler().ServeHTTP(w, r)
 			var s struct {
 				Kind, Message string
 				Code          int
