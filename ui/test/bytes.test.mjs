@@ -251,3 +251,19 @@ test('what kubectl applied last is left as it is, and can be applied again', asy
   await applied(text);
   assert.equal(await raw(path('again')), before);
 });
+
+test('where the API server keeps the text of a number, an edit elsewhere leaves it, and one of its list says why not', async () => {
+  const classes = '/apis/resource.k8s.io/v1/deviceclasses';
+  const of = `${classes}/${ns}`;
+  const object = `{"apiVersion":"resource.k8s.io/v1","kind":"DeviceClass","metadata":{"name":"${ns}"},"spec":{"config":[{"opaque":{"driver":"d.example.com","parameters":{"a":1.0,"b":2}}}]}}`;
+  const response = await fetch(proxy + classes, { method: 'POST', headers: { 'content-type': 'application/json' }, body: object });
+  assert.equal(response.status, 201, await response.text());
+  await edit(of, (text) => text.replace('metadata:', 'metadata:\n  labels: {tier: gold}'), /^Changed/, 'gold');
+  assert.match(await raw(of), /"parameters":{"a":1.0,"b":2}/);
+  await ask(of, 'Edit YAML…');
+  const field = dialog().getByRole('textbox', { name: 'YAML', exact: true });
+  await field.fill((await until('the text', () => field.inputValue())).replace('b: 2', 'b: 3'));
+  await button('Check').click();
+  await until('the reason', async () => /It may keep a number in another form, such as 1\.0/.test((await dialog().getByRole('alert').allInnerTexts()).join()));
+  await kubectl('delete', 'deviceclass', ns);
+});
