@@ -89,7 +89,7 @@ func (w writer) name() string {
 	case 1:
 		return strings.ToLower(name)
 	case 2:
-		return strings.Title(name) //nolint:staticcheck // of ASCII
+		return strings.ToUpper(name[:1]) + name[1:]
 	case 3:
 		return strings.ReplaceAll(strings.ReplaceAll(name, "s", "\u017f"), "k", "\u212a")
 	case 4: // an escape for the first letter

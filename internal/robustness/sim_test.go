@@ -222,7 +222,9 @@ func (s *simulation) run(length time.Duration) (*history, error) {
 			time.Sleep(time.Second)
 		}
 	}
-	for range 600 { // at most a minute
+	// At most 75 s: if the last fault ends a watch, and nothing is written afterwards, the first
+	// bookmark proves the history, after a minute.
+	for range 750 {
 		if s.behind(final) == 0 {
 			break
 		}
