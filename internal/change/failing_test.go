@@ -4,6 +4,7 @@
 package change
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -61,10 +62,32 @@ func TestFailing(t *testing.T) {
 			deleted := stamp(0)
 			pod.DeletionTimestamp = &deleted
 		}
-		for _, second := range []int{0, 9, 10, 17, 18, 39, 40, 299, 300, 100_000} {
-			want := test.until < 0 || second < test.until
-			if got := Failing(pod, after(second)); got != want {
-				t.Errorf("a Pod that %s, after %d s: failing %v", name, second, got)
+		check := func(pod *corev1.Pod, clock string) {
+			for _, second := range []int{0, 9, 10, 17, 18, 39, 40, 299, 300, 100_000} {
+				want := test.until < 0 || second < test.until
+				if got := Failing(pod, after(second)); got != want {
+					t.Errorf("a Pod that %s, after %d s, with %s: failing %v", name, second, clock, got)
+				}
+			}
+		}
+		check(pod, "one clock")
+		// The clock of the Node is ahead.
+		written := stamp(max(0, test.ready))
+		for _, ahead := range []time.Duration{time.Second, time.Minute, time.Hour, 1000 * time.Hour} {
+			for _, managed := range []bool{false, true} {
+				far, seen := pod.DeepCopy(), written.Time
+				for _, at := range statusTimes(far) {
+					if !at.IsZero() {
+						at.Time = at.Add(ahead)
+					}
+				}
+				if managed {
+					// The Pod was seen again later, as in a list.
+					far.ManagedFields = []metav1.ManagedFieldsEntry{{Time: &metav1.Time{Time: after(200_000)}}, {Subresource: "status", Time: &written}}
+					seen = after(150_000)
+				}
+				Align(far, seen)
+				check(far, fmt.Sprintf("a clock that is ahead by %s, managedFields %v", ahead, managed))
 			}
 		}
 	}

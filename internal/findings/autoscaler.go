@@ -43,7 +43,7 @@ func (s *State) autoscalersFound(g *group) {
 			default:
 				continue
 			}
-			f.from(c.LastTransitionTime.Time)
+			f.from(transition(h, c.LastTransitionTime))
 			f.say(because(c.Reason, c.Message))
 		}
 		if up, down, turned, says := s.rescales(string(h.UID)); up >= minFlaps && down >= minFlaps {

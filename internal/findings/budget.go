@@ -63,7 +63,7 @@ func (s *State) budgetsFound(g *group) {
 func budgetSince(b *policyv1.PodDisruptionBudget) time.Time {
 	for _, c := range b.Status.Conditions {
 		if c.Type == policyv1.DisruptionAllowedCondition && c.Status == metav1.ConditionFalse {
-			return c.LastTransitionTime.Time
+			return transition(b, c.LastTransitionTime)
 		}
 	}
 	return time.Time{}

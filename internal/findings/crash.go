@@ -181,7 +181,7 @@ func besideReason(words, reason string) string { return strings.TrimPrefix(words
 func conditionTime(pod *corev1.Pod, typ corev1.PodConditionType) time.Time {
 	for _, c := range pod.Status.Conditions {
 		if c.Type == typ {
-			return c.LastTransitionTime.Time
+			return transition(pod, c.LastTransitionTime)
 		}
 	}
 	return time.Time{}

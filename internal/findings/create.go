@@ -28,7 +28,7 @@ func (s *State) creations(g *group) {
 			self := refOf("ReplicaSet", rs.Namespace, rs.Name)
 			f := g.of(s.workload(self, rs.OwnerReferences), "", api.SeverityCritical)
 			f.Objects = append(f.Objects, self)
-			f.from(c.LastTransitionTime.Time)
+			f.from(transition(rs, c.LastTransitionTime))
 			f.say(because(c.Reason, c.Message))
 			wanted := int32(1)
 			if rs.Spec.Replicas != nil {

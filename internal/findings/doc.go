@@ -24,8 +24,11 @@ import (
 	"strings"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/watchkeeper/watchkeeper/informer/kube"
 	"github.com/watchkeeper/watchkeeper/internal/api"
+	"github.com/watchkeeper/watchkeeper/internal/change"
 )
 
 // A Ref names an object.
@@ -108,6 +111,9 @@ func (s *State) Find() (all []*Finding) {
 		g := &group{rule: r.id, found: map[string]*Finding{}}
 		r.find(s, g)
 		for _, f := range g.list {
+			if f.Since.After(s.At) { // by another clock
+				f.Since = s.At.UTC()
+			}
 			slices.SortFunc(f.Objects, compareRefs)
 			f.Objects = slices.Compact(f.Objects)
 			f.Messages = f.messages()
@@ -161,6 +167,15 @@ func (f *Finding) from(t time.Time) {
 	if !t.IsZero() && (f.Since.IsZero() || t.Before(f.Since)) {
 		f.Since = t.UTC()
 	}
+}
+
+// transition returns when a condition of an object has changed: not after its status was
+// written, whatever the clock of the writer says.
+func transition(o metav1.Object, t metav1.Time) time.Time {
+	if written := change.Written(o.GetManagedFields(), "status", time.Time{}); !written.IsZero() && t.After(written) {
+		return written
+	}
+	return t.Time
 }
 
 // A group collects the findings of a rule: one for each subject and key.

@@ -62,12 +62,12 @@ type apiService struct {
 func (s *State) apiServices(g *group) {
 	for _, a := range s.services {
 		for _, c := range a.Status.Conditions {
-			if c.Type != "Available" || c.Status != metav1.ConditionFalse || s.At.Sub(c.LastTransitionTime.Time) < time.Second {
+			if c.Type != "Available" || c.Status != metav1.ConditionFalse || s.At.Sub(transition(&a.Metadata, c.LastTransitionTime)) < time.Second {
 				continue
 			}
 			f := g.of(refOf("APIService", "", a.Metadata.Name), "", api.SeverityCritical)
 			f.Objects = append(f.Objects, f.Subject)
-			f.from(c.LastTransitionTime.Time)
+			f.from(transition(&a.Metadata, c.LastTransitionTime))
 			f.say(because(c.Reason, c.Message))
 			f.Title = "not available"
 		}

@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/watchkeeper/watchkeeper/informer/scan"
+	"github.com/watchkeeper/watchkeeper/internal/change"
 )
 
 // An event is an Event of either API group.
@@ -30,8 +31,9 @@ type event struct {
 // wireEvent has the members of an Event in both groups.
 type wireEvent struct {
 	Metadata struct {
-		UID               string      `json:"uid"`
-		CreationTimestamp metav1.Time `json:"creationTimestamp"`
+		UID               string                      `json:"uid"`
+		CreationTimestamp metav1.Time                 `json:"creationTimestamp"`
+		ManagedFields     []metav1.ManagedFieldsEntry `json:"managedFields"`
 	} `json:"metadata"`
 	InvolvedObject corev1.ObjectReference `json:"involvedObject"`
 	Regarding      corev1.ObjectReference `json:"regarding"`
@@ -97,8 +99,13 @@ func (s *State) addEvent(o *scan.Object) {
 	if e.last.Before(e.first) {
 		e.last = e.first
 	}
-	if e.last.After(s.At.Add(time.Minute)) { // of another clock
-		e.last = s.At
+	// It was not seen after it was written, whatever the clock of its reporter says.
+	written := change.Written(w.Metadata.ManagedFields, "", s.At)
+	if e.last.After(written) {
+		e.last = written
+	}
+	if e.first.After(e.last) {
+		e.first = e.last
 	}
 	if e.reason == "Preempted" {
 		for _, uid := range uidPattern.FindAllString(e.message, -1) {

@@ -31,7 +31,7 @@ func (s *State) jobsFound(g *group) {
 			case c.Type == batchv1.JobFailed && !works[subject]:
 				f := g.of(subject, "", api.SeverityWarning)
 				f.Objects = append(f.Objects, self)
-				f.from(c.LastTransitionTime.Time)
+				f.from(transition(job, c.LastTransitionTime))
 				f.say(because(c.Reason, c.Message))
 				f.refine = func(f *Finding) {
 					f.Title = "Failed"

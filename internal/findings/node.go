@@ -34,7 +34,7 @@ func (s *State) nodesFound(g *group) {
 		}
 		for _, c := range bad {
 			f.say(because(c.Reason, c.Message))
-			f.from(c.LastTransitionTime.Time)
+			f.from(transition(node, c.LastTransitionTime))
 			words = append(words, conditionWords(c))
 		}
 		pods := len(f.Objects) - 1

@@ -28,13 +28,13 @@ func (s *State) notReady(g *group) {
 			continue
 		}
 		for _, c := range pod.Status.Conditions {
-			if c.Type != corev1.PodReady || c.Status == corev1.ConditionTrue || s.At.Sub(c.LastTransitionTime.Time) < minAge {
+			if c.Type != corev1.PodReady || c.Status == corev1.ConditionTrue || s.At.Sub(transition(pod, c.LastTransitionTime)) < minAge {
 				continue
 			}
 			workload := s.podWorkload(pod)
 			f := g.of(workload, "", s.severity(workload))
 			f.Objects = append(f.Objects, podRef(pod))
-			f.from(c.LastTransitionTime.Time)
+			f.from(transition(pod, c.LastTransitionTime))
 			probe := s.lastAbout(string(pod.UID), s.At.Add(-maxProbeAge), "Unhealthy")
 			if probe != nil {
 				f.say(probe.says())

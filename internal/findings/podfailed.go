@@ -75,7 +75,7 @@ func (s *State) preempted(g *group) {
 	for _, pod := range s.sortedPods() {
 		for _, c := range pod.Status.Conditions {
 			if c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue && c.Reason == corev1.PodReasonPreemptionByScheduler {
-				s.preempt(g, s.podWorkload(pod), podRef(pod), seen).from(c.LastTransitionTime.Time)
+				s.preempt(g, s.podWorkload(pod), podRef(pod), seen).from(transition(pod, c.LastTransitionTime))
 			}
 		}
 	}

@@ -21,7 +21,7 @@ func (s *State) rollouts(g *group) {
 			}
 			f := g.of(refOf("Deployment", d.Namespace, d.Name), "", api.SeverityCritical)
 			f.Objects = append(f.Objects, f.Subject)
-			f.from(c.LastTransitionTime.Time)
+			f.from(transition(d, c.LastTransitionTime))
 			f.say(because(c.Reason, c.Message))
 			wanted := int32(1)
 			if d.Spec.Replicas != nil {

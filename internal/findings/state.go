@@ -19,6 +19,7 @@ import (
 
 	"github.com/watchkeeper/watchkeeper/informer/kube"
 	"github.com/watchkeeper/watchkeeper/informer/scan"
+	"github.com/watchkeeper/watchkeeper/internal/change"
 )
 
 // A State is the objects of a moment that may be a part of a finding. Of a large cluster
@@ -33,6 +34,9 @@ type State struct {
 	// LastSeen returns the last version of an object that may be deleted, nil if it is not
 	// known. It is asked for the Pods that Events are about.
 	LastSeen func(resource string, key kube.Key) *scan.Object
+	// Observed returns when an object of the moment was observed, zero if it is not known. It
+	// is asked for Pods that fail. nil knows of none.
+	Observed func(resource string, key kube.Key) time.Time
 
 	pods        []*corev1.Pod
 	nodes       []*corev1.Node
@@ -87,7 +91,7 @@ func (s *State) Add(r kube.Resource, o *scan.Object) {
 			s.preemptors[o.UID] = o
 		}
 		if terminating || !s.wellPod(o.JSON) {
-			add(&s.pods, o)
+			s.addPod(r, o)
 		}
 	case "nodes":
 		if node := add(&s.nodes, o); node != nil && (node.Spec.Unschedulable || badNode(node) != nil) {
@@ -122,6 +126,18 @@ func (s *State) Add(r kube.Resource, o *scan.Object) {
 		add(&s.services, o)
 	case "events", "events.events.k8s.io":
 		s.addEvent(o)
+	}
+}
+
+// addPod adds a Pod, with times that are not those of a Node whose clock is ahead.
+func (s *State) addPod(r kube.Resource, o *scan.Object) {
+	pod := add(&s.pods, o)
+	if pod == nil {
+		return
+	}
+	change.Align(pod, time.Time{})
+	if s.Observed != nil && change.Failing(pod, s.At) {
+		change.Align(pod, s.Observed(r.GroupResource(), o.Key))
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 func (s *State) unscheduled(g *group) {
 	for _, pod := range s.sortedPods() {
 		for _, c := range pod.Status.Conditions {
-			since := cmp.Or(c.LastTransitionTime.Time, pod.CreationTimestamp.Time)
+			since := cmp.Or(transition(pod, c.LastTransitionTime), pod.CreationTimestamp.Time)
 			if pod.DeletionTimestamp != nil || pod.Spec.NodeName != "" || s.At.Sub(since) < minUnscheduled ||
 				c.Type != corev1.PodScheduled || c.Status != corev1.ConditionFalse || c.Reason != corev1.PodReasonUnschedulable {
 				continue

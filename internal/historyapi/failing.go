@@ -4,6 +4,7 @@
 package historyapi
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -46,7 +47,11 @@ func (c *call) failing() (any, error) {
 	if o == nil {
 		return nil, refuse(http.StatusNotFound, metav1.StatusReasonNotFound, "there was no pod %q at %s", key, past.Stamp(state.At))
 	}
-	pod, err := podOf(o)
+	seen, err := observed(ctx, state.Stream, key, state.RV)
+	if err != nil {
+		return nil, err
+	}
+	pod, err := podOf(o, seen)
 	if err != nil {
 		return nil, err
 	}
@@ -90,7 +95,7 @@ func (c *call) beforeDeletion(state past.State, key kube.Key, uid string) (befor
 		if err != nil || e.Type == kube.Deleted || e.Object.UID != uid {
 			return before, false, err
 		}
-		pod, err := podOf(e.Object)
+		pod, err := podOf(e.Object, e.At)
 		if err != nil || pod.DeletionTimestamp == nil {
 			before.RV, before.Since = e.Object.RV, e.At
 			return before, err == nil && change.Failing(pod, before.At), err
@@ -105,7 +110,7 @@ func (c *call) beforeDeletion(state past.State, key kube.Key, uid string) (befor
 		return before, false, err
 	}
 	before.RV, before.Since = from.RV, from.At
-	failed, err = failsUntil(history.Event{Type: kube.Modified, Object: o}, uid, before.At)
+	failed, err = failsUntil(history.Event{Type: kube.Modified, Object: o, At: from.At}, uid, before.At)
 	return before, failed, err
 }
 
@@ -155,7 +160,7 @@ func (c *call) failingSince(state past.State, key kube.Key, uid string) (since t
 	if err != nil || o == nil {
 		return since.UTC(), false, err
 	}
-	fails, err := failsUntil(history.Event{Type: kube.Modified, Object: o}, uid, end)
+	fails, err := failsUntil(history.Event{Type: kube.Modified, Object: o, At: from.At}, uid, end)
 	if fails {
 		since = from.At
 	}
@@ -167,14 +172,27 @@ func failsUntil(e history.Event, uid string, end time.Time) (bool, error) {
 	if e.Type == kube.Deleted || e.Object.UID != uid {
 		return false, nil
 	}
-	pod, err := podOf(e.Object)
+	pod, err := podOf(e.Object, e.At)
 	return err == nil && change.Failing(pod, end), err
 }
 
-func podOf(o *scan.Object) (*corev1.Pod, error) {
+// observed returns when the version of an object that is the newest at an RV was observed, or
+// the begin of the record if it is older.
+func observed(ctx context.Context, st *history.Stream, key kube.Key, rv uint64) (time.Time, error) {
+	from := st.Span().From
+	last, err := st.LastVersions(ctx, key, from.RV, rv, 1)
+	if err != nil || len(last) == 0 {
+		return from.At, err
+	}
+	return last[0].At, nil
+}
+
+// podOf decodes a version of a Pod that was observed at a time.
+func podOf(o *scan.Object, seen time.Time) (*corev1.Pod, error) {
 	pod := &corev1.Pod{}
 	if err := json.Unmarshal([]byte(o.JSON), pod); err != nil {
 		return nil, fmt.Errorf("%s at %d: %w", o.Key, o.RV, err)
 	}
+	change.Align(pod, seen)
 	return pod, nil
 }

@@ -19,8 +19,15 @@ import (
 
 // TestFailing follows a Pod that starts, crashes again and again, and recovers.
 func TestFailing(t *testing.T) {
+	// Also with the clock of its Node ahead.
+	for _, ahead := range []float64{0, 1, 3600} {
+		t.Run(fmt.Sprint(ahead), func(t *testing.T) { testFailing(t, ahead) })
+	}
+}
+
+func testFailing(t *testing.T, ahead float64) {
 	f := newFixtureAt(t, fakeapi.New(fakeapi.Options{Allow: allow}))
-	stamp := func(seconds float64) string { return f.At(seconds).UTC().Format(time.RFC3339) }
+	stamp := func(seconds float64) string { return f.At(seconds + ahead).UTC().Format(time.RFC3339) }
 	const key = kube.Key("default/a")
 	running := func(since float64, restarts int, crashed float64) string {
 		text := fmt.Sprintf("{name: main, restartCount: %d, ready: true, state: {running: {startedAt: %q}}", restarts, stamp(since))
@@ -77,7 +84,7 @@ func TestFailing(t *testing.T) {
 	if len(got.Containers) != 1 || got.Restarts != 2 {
 		t.Fatalf("%+v", got)
 	}
-	if c := got.Containers[0]; c.Name != "main" || c.State != "waiting" || c.Waiting != "CrashLoopBackOff" || c.Reason != "Error" || *c.ExitCode != 3 || c.Message != "no database" || !c.FinishedAt.Equal(f.At(130)) || c.Restarts != 2 {
+	if c := got.Containers[0]; c.Name != "main" || c.State != "waiting" || c.Waiting != "CrashLoopBackOff" || c.Reason != "Error" || *c.ExitCode != 3 || c.Message != "no database" || c.FinishedAt.After(f.At(140)) || ahead == 0 && !c.FinishedAt.Equal(f.At(130)) || c.Restarts != 2 {
 		t.Errorf("%+v", c)
 	}
 	if got := ask[api.Failing](f, "/failing/api/v1/namespaces/default/pods/old"); !got.Failing || got.SinceKnown || !got.Since.Equal(f.At(0)) {

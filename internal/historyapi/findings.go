@@ -129,7 +129,7 @@ func (f *finder) read(when kube.Moment) error {
 		}
 	}
 	findings.Order(read)
-	s := &findings.State{At: when.At, Get: f.get, LastSeen: f.lastSeen}
+	s := &findings.State{At: when.At, Get: f.get, LastSeen: f.lastSeen, Observed: f.observed}
 	var unknown []findings.Unknown
 	var first error
 	for _, r := range read {
@@ -249,6 +249,17 @@ func (f *finder) lastSeen(resource string, key kube.Key) *scan.Object {
 		return nil
 	}
 	return last[0].Object
+}
+
+// observed returns when the version of an object at the moment was observed; zero if that is
+// not known.
+func (f *finder) observed(resource string, key kube.Key) time.Time {
+	state, ok := f.stateOf(resource, key)
+	if !ok {
+		return time.Time{}
+	}
+	seen, _ := observed(f.page.ctx, state.Stream, key, state.RV)
+	return seen
 }
 
 // item returns a finding as it is answered; with what the history knows of it if explained

@@ -43,7 +43,7 @@ func (c *call) addLogs(out *api.Story, objects []story.Object) {
 	pods := map[string]*corev1.Pod{}
 	for _, o := range objects {
 		if n := len(o.Versions); o.Resource.GroupResource() == "pods" && n > 0 && o.Versions[n-1].Type != kube.Deleted {
-			if pod, err := podOf(o.Versions[n-1].Object); err == nil {
+			if pod, err := podOf(o.Versions[n-1].Object, o.Versions[n-1].Time); err == nil {
 				pods[string(o.Key)] = pod
 			}
 		}

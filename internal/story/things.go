@@ -113,6 +113,7 @@ func (s *state) asPod() *corev1.Pod {
 	if s.pod == nil {
 		s.pod = &corev1.Pod{}
 		_ = json.Unmarshal([]byte(s.o.JSON), s.pod)
+		change.Align(s.pod, s.at)
 	}
 	return s.pod
 }

@@ -47,7 +47,7 @@ function makePod(node: string): PodRow {
     labels: `app=${app},pod-template-hash=${hashOf(app)},tier=${pick(['front', 'back'])}`,
     created: now() - Math.floor(random() ** 3 * 3e6), cpu: pick([50, 100, 250, 500]), memory: pick([64, 128, 256, 512]) * 1024,
     state: State.ready, text: 'Running', containers: random() < 0.25 ? 2 : 1, ready: 0, restarts: random() < 0.06 ? Math.floor(random() * 9) : 0,
-    since: now() - Math.floor(random() * 1e5), cells: 0, failingUntil: 0, crash: '',
+    since: now() - Math.floor(random() * 1e5), cells: 0, failingUntil: 0, latest: 0, crash: '',
   };
   // Most failing Pods are in a few workloads.
   const r = Math.imul(app.length * 7 + namespace.length * 13, 31) % 9 === 0 ? random() / 4 : random() * 1.3;

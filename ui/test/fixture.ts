@@ -8,7 +8,7 @@ import { State } from '../src/data/state';
 
 export const podOf = (name: string, more: Partial<PodRow> = {}): PodRow => ({
   name, namespace: 'shop', node: 'node-0', owner: 'Deployment/web', labels: 'app=web,tier=front', created: 1000, cpu: 100, memory: 1024,
-  state: State.ready, text: 'Running', containers: 1, ready: 1, restarts: 0, since: 1000, cells: 1, failingUntil: 0, crash: '', ...more,
+  state: State.ready, text: 'Running', containers: 1, ready: 1, restarts: 0, since: 1000, cells: 1, failingUntil: 0, latest: 0, crash: '', ...more,
 });
 
 export const nodeOf = (name: string, more: Partial<NodeRow> = {}): NodeRow => ({

@@ -180,6 +180,40 @@ test('YAML is read back as the same object in both of its dialects', () => {
   assert.equal(toYAML({ a: [9007199254740993n, -9223372036854775808n] }).at(-1)!.at(-1)!.text, '-9223372036854775808');
 });
 
+test('the clock of a Node that is ahead extends no back-off', () => {
+  const { now } = clock;
+  try {
+    let seconds = 1000;
+    clock.now = () => seconds;
+    const f = new Fixture();
+    const shown = (...times: number[]): number[] => times.map((time) => {
+      seconds = time;
+      f.cluster.reassess(1);
+      return f.cluster.shown(f.row('a'));
+    });
+    const { failing, ready } = State;
+    // It has started at 1000, and is ready since 1005.
+    for (const ahead of [0, 1, 60, 3600, 86400]) {
+      seconds = 1005;
+      f.set(podOf('a', { failingUntil: 1015 + ahead, latest: 1005 + ahead, since: 1005 + ahead, crash: 'Error' }));
+      f.apply();
+      assert.equal(f.cluster.since[f.row('a')], 1005);
+      assert.deepEqual(shown(1014, 1015), [failing, ready], `${ahead} s`);
+      // Another change of the Pod says nothing new of its times.
+      f.set(podOf('a', { failingUntil: 1015 + ahead, latest: 1005 + ahead, crash: 'Error', labels: 'x=y' }));
+      f.apply();
+      assert.deepEqual(shown(1015), [ready], `${ahead} s, changed`);
+    }
+    // The next crash.
+    seconds = 1100;
+    f.set(podOf('a', { failingUntil: 1120 + 3600, latest: 1100 + 3600, crash: 'Error' }));
+    f.apply();
+    assert.deepEqual(shown(1119, 1120), [failing, ready]);
+  } finally {
+    clock.now = now;
+  }
+});
+
 test('a Pod that crashed recovers with the time, without an event', () => {
   const { now } = clock;
   try {

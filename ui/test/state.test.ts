@@ -100,6 +100,17 @@ test('a Pod that keeps crashing fails until it has been ready for its back-off',
   assert.deepEqual(states(pod({ phase: 'Running', conditions: [{ type: 'Ready', status: 'True' }], containerStatuses: [up] }), 0), [ready]);
 });
 
+test('the clock of a Node that is ahead extends no back-off: managedFields say when it wrote', () => {
+  const at = (s: number): string => new Date(s * 1000).toISOString();
+  for (const ahead of [0, 60, 3600]) {
+    const object = pod({
+      phase: 'Running', conditions: [{ type: 'Ready', status: 'True', lastTransitionTime: at(1002 + ahead) }],
+      containerStatuses: [{ name: 'a', ready: true, restartCount: 1, state: { running: { startedAt: at(1000 + ahead) } }, lastState: { terminated: { exitCode: 1 } } }],
+    }, {}, { managedFields: [{ time: at(1500) }, { subresource: 'status', time: at(1002) }] });
+    assert.deepEqual([1011, 1012].map((now) => stateAt(describe(object), now)), [State.failing, State.ready], `${ahead} s`);
+  }
+});
+
 test('how containers ended, the latest first', () => {
   const at = (s: number): string => new Date(s * 1000).toISOString();
   const words = (...containerStatuses: ContainerStatus[]): string[] => ends(pod({ containerStatuses })).map(({ container, end }) => `${container.name}: ${endWords(end)} ${seconds(end.finishedAt)}`);

@@ -76,7 +76,7 @@ export class Cluster {
   /** The string ids of the Nodes whose Ready condition is Unknown. */
   readonly #lost = new Set<number>();
   /** The rows of Pods that run after a crash. */
-  readonly #crashed = new Set<number>();
+  readonly #crashed = new Map<number, { latest: number; ahead: number }>();
   #ghosts: { row: number; until: number }[] = [];
 
   /** How many Pods there are. */
@@ -194,7 +194,7 @@ export class Cluster {
   /** Shows the states at the clock's time, which the board is to paint at `now`. Returns the rows that it changed. */
   reassess(now: number): number[] {
     const changed: number[] = [];
-    for (const row of this.#crashed) {
+    for (const row of this.#crashed.keys()) {
       const state = this.#stateOf(row);
       if (state === this.state[row]) continue;
       this.#count(row, -1);
@@ -212,6 +212,18 @@ export class Cluster {
     return stateAt({ state: this.settled[row] as State, failingUntil: this.failingUntil[row] }, clock.now());
   }
 
+  /** Until when a Pod is failing. Its Node's clock is ahead if a time that it wrote is later than when it was first seen. */
+  #until(row: number, until: number, latest: number): number {
+    if (!until) {
+      this.#crashed.delete(row);
+      return 0;
+    }
+    const before = this.#crashed.get(row);
+    const ahead = Math.max(0, Math.ceil(latest - clock.now()), before?.latest === latest ? before.ahead : 0);
+    this.#crashed.set(row, { latest, ahead });
+    return until - ahead;
+  }
+
   #set(from: Int32Array, at: number, now: number, applied: Applied): void {
     const row = from[at + FIELD.row];
     const before = this.state[row];
@@ -219,10 +231,8 @@ export class Cluster {
     const moved = !fresh && this.node[row] !== from[at + FIELD.node];
     if (!fresh) this.#count(row, -1);
     this.settled[row] = from[at + FIELD.state];
-    this.failingUntil[row] = from[at + FIELD.failingUntil];
     this.crash[row] = from[at + FIELD.crash];
-    if (this.failingUntil[row]) this.#crashed.add(row);
-    else this.#crashed.delete(row);
+    this.failingUntil[row] = this.#until(row, from[at + FIELD.failingUntil], from[at + FIELD.latest]);
     this.state[row] = this.#stateOf(row);
     this.node[row] = from[at + FIELD.node];
     this.namespace[row] = from[at + FIELD.namespace];
@@ -230,7 +240,7 @@ export class Cluster {
     this.text[row] = from[at + FIELD.text];
     this.containers[row] = from[at + FIELD.containers];
     this.created[row] = from[at + FIELD.created];
-    this.since[row] = from[at + FIELD.since];
+    this.since[row] = Math.min(from[at + FIELD.since], clock.now());
     this.cpu[row] = from[at + FIELD.cpu];
     this.memory[row] = from[at + FIELD.memory];
     this.labels[row] = from[at + FIELD.labels];

@@ -113,7 +113,7 @@ export function boardRow(row: Row): PodRow {
     const { state, text, containers, ready, restarts, cells, namespace, owner, labels, cpu, memory } = lastRow;
     const created = seconds(given(row[CREATED] as Value));
     return {
-      state, text, failingUntil: 0, crash: '', containers, ready, restarts, cells, namespace, owner, labels, cpu, memory, created,
+      state, text, failingUntil: 0, latest: 0, crash: '', containers, ready, restarts, cells, namespace, owner, labels, cpu, memory, created,
       name: row[1], node: (row[NODE] as Value) ?? '', since: (state !== State.pending && seconds(given(row[READY_SINCE] as Value))) || created,
     };
   }

@@ -27,21 +27,27 @@ export const backOff = (restarts: number): number => Math.min(maxBackOff, minBac
  * Until when a Pod counts as failing although its containers run, in seconds since
  * 1970; 0 if none has crashed. A Pod that keeps crashing is ready between two crashes:
  * it has recovered when it has been ready for longer than its back-off. One that does
- * not become ready counts as not ready after that time.
+ * not become ready counts as not ready after that time. `latest` is the latest time that
+ * the Node wrote, for one who knows when it was seen: the clock of a Node may be ahead.
+ * managedFields, which the board does not read, say when the status was written.
  */
-export function failingUntil({ status = {} }: Pod): number {
+export function failingUntil({ metadata, status = {} }: Pod): { until: number; latest: number } {
   const condition = status.conditions?.find((c) => c.type === 'Ready');
   const readySince = condition?.status === 'True' ? seconds(condition.lastTransitionTime) : 0;
   let until = 0;
+  let latest = readySince;
   for (const c of containers(status)) {
     if (!c.state?.running || !failed(c.lastState?.terminated)) continue;
     const started = seconds(c.state.running.startedAt);
+    latest = Math.max(latest, started);
     const wait = backOff(c.restartCount ?? 1);
     // A Pod that becomes ready later has another reason for it.
     const from = readySince > started && readySince <= started + wait ? readySince : started;
     until = Math.max(until, from + wait);
   }
-  return until;
+  const written = Math.max(0, ...(metadata.managedFields ?? []).map((m) => (m.subresource === 'status' ? seconds(m.time) : 0)));
+  const ahead = written ? Math.max(0, latest - written) : 0;
+  return { until: until && until - ahead, latest: latest - ahead };
 }
 
 /** How a container ended last that has crashed, or that the kubelet restarts more slowly; undefined if it has not. */

@@ -25,9 +25,9 @@ export function podRow(pod: Pod): PodRow {
     memory += quantity(requests.memory) / 1024;
   }
   // Named one by one: a spread takes longer than all else here.
-  const { state, text, failingUntil, crash, containers, ready, restarts, since, cells } = describe(pod);
+  const { state, text, failingUntil, latest, crash, containers, ready, restarts, since, cells } = describe(pod);
   return {
-    state, text, failingUntil, crash, containers, ready, restarts, since, cells,
+    state, text, failingUntil, latest, crash, containers, ready, restarts, since, cells,
     name: metadata.name,
     namespace: metadata.namespace ?? '',
     node: spec.nodeName ?? '',

@@ -10,9 +10,9 @@
 /** The fields of a Pod's row, and their index in a batch. */
 export const FIELD = {
   row: 0, state: 1, node: 2, namespace: 3, owner: 4, text: 5, containers: 6, created: 7, since: 8,
-  cpu: 9, memory: 10, labels: 11, cells: 12, failingUntil: 13, crash: 14,
+  cpu: 9, memory: 10, labels: 11, cells: 12, failingUntil: 13, latest: 14, crash: 15,
 } as const;
-export const STRIDE = 15;
+export const STRIDE = 16;
 
 /** `containers` holds three numbers: containers, ready ones (8 bits each), restarts (up to 65535). */
 export const packContainers = (containers: number, ready: number, restarts: number): number =>

@@ -168,6 +168,7 @@ export class Rows {
     next[FIELD.labels] = this.#intern(pod.labels, FIELD.labels);
     next[FIELD.cells] = pod.cells;
     next[FIELD.failingUntil] = pod.failingUntil;
+    next[FIELD.latest] = pod.latest;
     next[FIELD.crash] = this.#intern(pod.crash, FIELD.crash);
     let changed = isNew;
     const data = this.#data;

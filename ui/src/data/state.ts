@@ -51,6 +51,7 @@ export interface Pod {
     creationTimestamp?: string;
     deletionTimestamp?: string;
     finalizers?: string[];
+    managedFields?: { subresource?: string; time?: string }[];
   };
   spec?: {
     nodeName?: string;
@@ -74,6 +75,8 @@ export interface Described {
   text: string;
   /** While a Pod runs after a crash: until when it counts as failing, in seconds since 1970; otherwise 0. */
   failingUntil: number;
+  /** Then also the latest time that its Node wrote; otherwise 0. */
+  latest: number;
   /** How the container that crashed last ended, such as `Error, exit code 1`; empty without a crash. */
   crash: string;
   /** The number of containers, and of ready ones, as in kubectl's READY column. */
@@ -157,9 +160,10 @@ export function describe(pod: Pod): Described {
 
   const state = stateOf(text, status.phase, conditionTrue(status.conditions, 'Ready'));
   const [crash] = state === State.failing || state === State.ready || state === State.unready ? ends(pod) : [];
+  const failing = state === State.ready || state === State.unready ? failingUntil(pod) : { until: 0, latest: 0 };
   return {
     state, text, ready, restarts,
-    failingUntil: state === State.ready || state === State.unready ? failingUntil(pod) : 0,
+    failingUntil: failing.until, latest: failing.until && failing.latest,
     crash: crash ? endWords(crash.end) : '',
     containers: (spec.containers?.length ?? statuses.length) + sidecars.size,
     since: since(pod, state),

@@ -1,0 +1,74 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package change
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Align moves the times of a Pod's status to the clock of the API server and the gateway, if
+// the clock of its Node is ahead: no time is later than when the status was written (see
+// [Written]), and those of one Node keep their distances. How much a clock is behind does not
+// show. The page does the same (ui/src/data/crash.ts).
+func Align(pod *corev1.Pod, seen time.Time) {
+	written := Written(pod.ManagedFields, "status", seen)
+	if written.IsZero() {
+		return
+	}
+	times := statusTimes(pod)
+	var ahead time.Duration
+	for _, t := range times {
+		ahead = max(ahead, t.Sub(written))
+	}
+	if ahead == 0 {
+		return
+	}
+	for _, t := range times {
+		if !t.IsZero() {
+			t.Time = t.Add(-ahead)
+		}
+	}
+}
+
+// statusTimes returns the times that the kubelet writes into the status of a Pod.
+func statusTimes(pod *corev1.Pod) (times []*metav1.Time) {
+	for _, all := range [][]corev1.ContainerStatus{pod.Status.ContainerStatuses, pod.Status.InitContainerStatuses} {
+		for i := range all {
+			for _, state := range []*corev1.ContainerState{&all[i].State, &all[i].LastTerminationState} {
+				if state.Running != nil {
+					times = append(times, &state.Running.StartedAt)
+				}
+				if state.Terminated != nil {
+					times = append(times, &state.Terminated.StartedAt, &state.Terminated.FinishedAt)
+				}
+			}
+		}
+	}
+	for i := range pod.Status.Conditions {
+		switch c := &pod.Status.Conditions[i]; c.Type {
+		case corev1.PodScheduled, corev1.DisruptionTarget: // of a controller
+		default:
+			times = append(times, &c.LastTransitionTime)
+		}
+	}
+	return times
+}
+
+// Written returns when a subresource of an object was last written, "" for none: managedFields
+// say it by the clock of the API server, and seen, when the gateway observed this version, by
+// its own. The earlier one counts; the zero time if neither is known.
+func Written(managed []metav1.ManagedFieldsEntry, subresource string, seen time.Time) (written time.Time) {
+	for _, m := range managed {
+		if m.Subresource == subresource && m.Time != nil && m.Time.After(written) {
+			written = m.Time.Time
+		}
+	}
+	if written.IsZero() || !seen.IsZero() && seen.Before(written) {
+		return seen
+	}
+	return written
+}
