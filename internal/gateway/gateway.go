@@ -30,6 +30,7 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/past"
 	"github.com/watchkeeper/watchkeeper/internal/rbacwatch"
 	"github.com/watchkeeper/watchkeeper/internal/recorder"
+	"github.com/watchkeeper/watchkeeper/internal/request"
 	"github.com/watchkeeper/watchkeeper/internal/timeline"
 	"github.com/watchkeeper/watchkeeper/internal/upstream"
 	"github.com/watchkeeper/watchkeeper/internal/watchcache"
@@ -182,7 +183,7 @@ func New(opts Options) (*Gateway, error) {
 	}
 	history := historyapi.New(historyapi.Handler{
 		Past: h.past, Access: h.access, Upstream: opts.Upstream, Documents: h.documents, Recording: recordingState(opts), Filter: g.checkPath,
-		Users: g.users,
+		Users: g.users, Live: h.present,
 	})
 	if opts.Registerer != nil {
 		for _, c := range []prometheus.Collector{
@@ -258,6 +259,20 @@ func (h *reads) catchUp(ctx context.Context, id kube.Resource) error {
 	}
 	_, err := res.Fresh(ctx)
 	return err
+}
+
+// present returns the state of a resource now, from the cache; nil if it cannot be served.
+func (h *reads) present(ctx context.Context, id kube.Resource) *timeline.Snapshot {
+	res := h.cache.Acquire(ctx, id)
+	if res == nil {
+		return nil
+	}
+	defer res.Release()
+	state := res.StateFor(ctx, request.List)
+	if !state.Readable || !res.Access.Allows(ctx, request.List) || !res.Served(ctx, state.Lists()) {
+		return nil
+	}
+	return &state.View.Snapshot
 }
 
 // recordingState returns a function that reports the state of recording, for the

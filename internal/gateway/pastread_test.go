@@ -204,6 +204,10 @@ func TestPastRefusals(t *testing.T) {
 	if s := statusOfBody(t, body); fmt.Sprint(code, " ", s.Reason, " ", s.Message) != want {
 		t.Errorf("%d %s", code, body)
 	}
+	// The present is that of the cache, for what fails now.
+	if snapshot := b.reads.present(t.Context(), pasttest.Pods); snapshot == nil || snapshot.Len() == 0 {
+		t.Errorf("the cache: %v", snapshot)
+	}
 	if code, body = b.get(at(45) + "/api/v1/pods"); code != http.StatusOK {
 		t.Errorf("an earlier moment: %d %s", code, body)
 	}

@@ -4,10 +4,14 @@
 package historyapi
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"iter"
+	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/watchkeeper/watchkeeper/informer/kube"
@@ -17,6 +21,7 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/history"
 	"github.com/watchkeeper/watchkeeper/internal/past"
 	"github.com/watchkeeper/watchkeeper/internal/request"
+	"github.com/watchkeeper/watchkeeper/internal/timeline"
 )
 
 // FindingsPath serves findings. They need the same rights as the history.
@@ -45,12 +50,15 @@ var readFrom = []string{
 // A finder reads the findings of a moment.
 type finder struct {
 	*call
-	namespace string // "" for all
-	states    map[string]past.State
-	resource  map[string]kube.Resource
-	page      page // for the changes
-	out       api.Findings
-	found     []*findings.Finding
+	namespace string                // "" for all
+	states    map[string]past.State // up to the end of the record, of a resource in live
+	live      map[string]*timeline.Snapshot
+	// recordedUntil is the first end of the records of the resources in live.
+	recordedUntil time.Time
+	resource      map[string]kube.Resource
+	page          page // for the changes
+	out           api.Findings
+	found         []*findings.Finding
 }
 
 // findings describes what fails at a moment.
@@ -67,11 +75,15 @@ func (c *call) findings() (any, error) {
 		return nil, err
 	}
 	defer release()
-	f := &finder{call: c, namespace: c.query.Get("namespace"), states: map[string]past.State{}, resource: map[string]kube.Resource{}}
+	f := &finder{call: c, namespace: c.query.Get("namespace"), states: map[string]past.State{}, live: map[string]*timeline.Snapshot{}, resource: map[string]kube.Resource{}}
 	f.page.ctx, f.page.limit = c.r.Context(), maxLimit
 	f.out = api.Findings{At: when.At.UTC(), Namespace: f.namespace, Items: []api.Finding{}}
 	if err := f.read(when); err != nil {
 		return nil, err
+	}
+	if len(f.live) > 0 {
+		f.out.LeftOut = append(f.out.LeftOut, fmt.Sprintf("what changed since %s: %s are not recorded since then (%s)",
+			past.Stamp(f.recordedUntil), strings.Join(slices.Sorted(maps.Keys(f.live)), ", "), cmp.Or(f.Recording().Reason, "recording stopped")))
 	}
 	if more := len(f.found) - maxFindings; more > 0 {
 		f.found = f.found[:maxFindings]
@@ -135,6 +147,9 @@ func (f *finder) read(when kube.Moment) error {
 	for _, r := range read {
 		f.resource[r.GroupResource()] = r
 		state, err := f.Past.Locate(f.page.ctx, r, when)
+		if errors.Is(err, past.ErrUnrecorded) && when.Ago && when.At.Equal(f.now) {
+			state, err = f.present(r, err)
+		}
 		switch {
 		case errors.Is(err, history.ErrBefore), errors.Is(err, history.ErrGap), errors.Is(err, past.ErrUnrecorded):
 			first = err
@@ -148,7 +163,11 @@ func (f *finder) read(when kube.Moment) error {
 			return err
 		}
 		if f.Recording().State != api.RecordingEnded {
-			if since, reason := f.recordEnd(r); reason != "" && when.At.After(since) {
+			since, reason := f.recordEnd(r)
+			if f.live[r.GroupResource()] != nil && f.contact.Err == nil {
+				reason = ""
+			}
+			if reason != "" && when.At.After(since) {
 				unknown = append(unknown, findings.Unknown{Resource: r.GroupResource(), Reason: endWords[reason], Since: since})
 			}
 		}
@@ -164,6 +183,40 @@ func (f *finder) read(when kube.Moment) error {
 	f.found = append(f.found, findings.Unknowns(unknown)...)
 	slices.SortStableFunc(f.found, findings.Compare)
 	return nil
+}
+
+// present reads the present of a resource from the cache, if it is not recorded because of why,
+// as on a full disk. The state is then the end of the record, for what the history knows.
+func (f *finder) present(r kube.Resource, why error) (past.State, error) {
+	st := f.Past.Newest(r)
+	if f.Live == nil || st == nil {
+		return past.State{}, why
+	}
+	snapshot := f.Live(f.page.ctx, r)
+	if snapshot == nil {
+		return past.State{}, why
+	}
+	f.live[r.GroupResource()] = snapshot
+	head := st.Head()
+	if f.recordedUntil.IsZero() || head.At.Before(f.recordedUntil) {
+		f.recordedUntil = head.At
+	}
+	return past.State{Stream: st, RV: head.RV, At: head.At, Since: head.At, Newest: true}, nil
+}
+
+// objects yields the objects of a resource at the moment.
+func (f *finder) objects(r kube.Resource, state past.State, namespace string) iter.Seq2[*scan.Object, error] {
+	snapshot := f.live[r.GroupResource()]
+	if snapshot == nil {
+		return state.Stream.List(f.page.ctx, state.RV, namespace, "")
+	}
+	return func(yield func(*scan.Object, error) bool) {
+		for o := range snapshot.All(namespace, "") {
+			if !yield(o, f.ended()) {
+				return
+			}
+		}
+	}
 }
 
 // endWords say why nothing is known since the end of a record.
@@ -188,7 +241,7 @@ func (f *finder) add(s *findings.State, r kube.Resource, state past.State) error
 		within = ""
 	}
 	before := s.Suspects()
-	for o, err := range state.Stream.List(f.page.ctx, state.RV, within, "") {
+	for o, err := range f.objects(r, state, within) {
 		if err != nil {
 			return err
 		}
@@ -231,6 +284,9 @@ func (f *finder) get(resource string, key kube.Key) *scan.Object {
 	if !ok {
 		return nil
 	}
+	if snapshot := f.live[resource]; snapshot != nil {
+		return snapshot.Get(key)
+	}
 	o, err := state.Stream.Get(f.page.ctx, state.RV, key)
 	if err != nil {
 		return nil // it is only what another object belongs to
@@ -244,6 +300,11 @@ func (f *finder) lastSeen(resource string, key kube.Key) *scan.Object {
 	if !ok {
 		return nil
 	}
+	if snapshot := f.live[resource]; snapshot != nil {
+		if o := snapshot.Get(key); o != nil {
+			return o
+		}
+	}
 	last, err := state.Stream.LastVersions(f.page.ctx, key, 0, state.RV, 1)
 	if err != nil || len(last) == 0 {
 		return nil
@@ -255,7 +316,7 @@ func (f *finder) lastSeen(resource string, key kube.Key) *scan.Object {
 // not known.
 func (f *finder) observed(resource string, key kube.Key) time.Time {
 	state, ok := f.stateOf(resource, key)
-	if !ok {
+	if !ok || f.live[resource] != nil {
 		return time.Time{}
 	}
 	seen, _ := observed(f.page.ctx, state.Stream, key, state.RV)
@@ -279,12 +340,14 @@ func (f *finder) item(one *findings.Finding, explained bool) (api.Finding, error
 			out.Objects = append(out.Objects, api.FindingObject{Kind: o.Kind, Namespace: o.Key.Namespace(), Name: o.Key.Name(), Path: f.path(o)})
 		}
 	}
+	failing := slices.Contains(failingRules, one.Rule)
+	if failing {
+		out.SinceKnown = false // without the history, the last crash is known only
+	}
 	if !explained || one.Rule == findings.Unobserved {
-		// Without the history, the last crash is known only.
-		out.SinceKnown = out.SinceKnown && !slices.Contains(failingRules, one.Rule)
 		return out, nil
 	}
-	if slices.Contains(failingRules, one.Rule) {
+	if failing && f.live["pods"] == nil {
 		if err := f.since(one, &out); err != nil {
 			return out, err
 		}

@@ -4,7 +4,9 @@
 package historyapi_test
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -16,10 +18,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/informer/scan"
 	"github.com/watchkeeper/watchkeeper/internal/api"
 	"github.com/watchkeeper/watchkeeper/internal/fakeapi"
 	"github.com/watchkeeper/watchkeeper/internal/historyapi"
+	"github.com/watchkeeper/watchkeeper/internal/past"
 	"github.com/watchkeeper/watchkeeper/internal/past/pasttest"
+	"github.com/watchkeeper/watchkeeper/internal/timeline"
 )
 
 // findings asks for findings.
@@ -172,4 +177,57 @@ func (f *fixture) ofFindings(query string, headers ...string) *httptest.Response
 	w := httptest.NewRecorder()
 	f.handler.ServeHTTP(w, r)
 	return w
+}
+
+// TestFindingsUnrecorded: while nothing is recorded, as on a full disk, the present is that of
+// the cache, the past is refused, and what the history does not know is said.
+func TestFindingsUnrecorded(t *testing.T) {
+	f := newFixtureAt(t, fakeapi.New(fakeapi.Options{Allow: allow}))
+	stamp := func(seconds float64) string { return f.At(seconds).UTC().Format(time.RFC3339) }
+	pod := func(crashed float64) string {
+		return fmt.Sprintf(`{kind: Pod, apiVersion: v1, status: {phase: Running, containerStatuses: [{name: main, state: {terminated: {exitCode: 1, finishedAt: %q}}}]}}`, stamp(crashed))
+	}
+	crashing := pasttest.Thing(t, "default/a", 120, pod(20))
+	f.Stream(pasttest.Pods, 100, 0, pasttest.Thing(t, "default/recovered", 90, pod(-5)), pasttest.Thing(t, "default/a", 91, `{kind: Pod, apiVersion: v1, status: {phase: Pending}}`))
+	f.Stream(pasttest.Deployments, 100, 5)
+	f.unsynced = errors.New("the disk is full")
+	f.handler.Recording = func() historyapi.RecordingState {
+		return historyapi.RecordingState{State: api.RecordingFailed, Reason: "the disk is full"}
+	}
+	titles := func(got api.Findings) (all []string) {
+		for _, item := range got.Items {
+			all = append(all, fmt.Sprintf("%s %s %s since %v %v", item.Severity, item.Name, item.Title, item.Since.Sub(f.At(0)).Round(time.Second), item.SinceKnown))
+		}
+		return all
+	}
+	if s, _ := statusOf(t, f.ofFindings("")); s.Code != http.StatusServiceUnavailable || !strings.Contains(s.Message, "the disk is full") {
+		t.Errorf("without the cache: %+v", s)
+	}
+	cached := map[string]*timeline.Snapshot{"pods": snapshotOf(t, crashing), "deployments.apps": snapshotOf(t)}
+	f.handler.Live = func(_ context.Context, r kube.Resource) *timeline.Snapshot { return cached[r.GroupResource()] }
+	for _, query := range []string{"", "?at=now", "?namespace=default"} {
+		got := f.findings(query)
+		if want := []string{"critical a 1 Pod Error · exit code 1 since 20s false"}; !slices.Equal(titles(got), want) || got.Objects != 1 {
+			t.Errorf("%q: %q, want %q", query, titles(got), want)
+		}
+		if want := []string{"what changed since " + past.Stamp(f.At(0)) + ": deployments.apps, pods are not recorded since then (the disk is full)"}; !slices.Equal(got.LeftOut, want) {
+			t.Errorf("%q: %q, want %q", query, got.LeftOut, want)
+		}
+	}
+	if s, _ := statusOf(t, f.ofFindings("?at=1s")); s.Code != http.StatusServiceUnavailable {
+		t.Errorf("the past: %+v", s)
+	}
+	// What is not in the cache either is not observed.
+	delete(cached, "deployments.apps")
+	if got := titles(f.findings("")); len(got) != 2 || !strings.Contains(got[1], "1 resource not observed: deployments.apps") {
+		t.Errorf("%q", got)
+	}
+}
+
+// snapshotOf returns a snapshot of a timeline with some objects.
+func snapshotOf(t *testing.T, objects ...*scan.Object) *timeline.Snapshot {
+	t.Helper()
+	line := timeline.New(timeline.Options{})
+	line.Reset(&scan.List{RV: 200, Items: objects})
+	return &line.View().Snapshot
 }

@@ -11,6 +11,7 @@ package historyapi
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -33,6 +34,7 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/recording"
 	"github.com/watchkeeper/watchkeeper/internal/request"
 	"github.com/watchkeeper/watchkeeper/internal/status"
+	"github.com/watchkeeper/watchkeeper/internal/timeline"
 	"github.com/watchkeeper/watchkeeper/internal/upstream"
 	"github.com/watchkeeper/watchkeeper/internal/wire"
 )
@@ -65,6 +67,9 @@ type Handler struct {
 	Recording func() RecordingState
 	// Filter returns why a path of the Kubernetes API may not be read, nil if it may.
 	Filter func(*http.Request) *metav1.Status
+	// Live returns the state of a resource now while it is not recorded; nil if it is not
+	// known. A nil function knows of none.
+	Live func(context.Context, kube.Resource) *timeline.Snapshot
 	// Users bound what each user takes in shared mode; nil bounds nothing.
 	Users *fairness.Users
 
