@@ -4,6 +4,7 @@
 package kube
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -29,6 +30,7 @@ const momentForms = "use now, an age such as 10m, 1h30m or 2d, a time such as 20
 //	rv:12031, 12031                a resourceVersion
 //	2026-01-31T15:04:05.5+01:00    a time, as in RFC 3339
 //	2026-01-31 15:04:05, 15:04     parts of it
+//	15:04:05 UTC, 15:04 UTC+1      with a zone in words
 //
 // In a time, the fraction, the seconds, the date or the time of day may be left out, and
 // so may the zone: it is then that of now. Between its parts there is a T or a space. A
@@ -45,7 +47,7 @@ func ParseMoment(text string, now time.Time) (Moment, error) {
 	if marked {
 		return Moment{}, fmt.Errorf("%q is not a moment: rv: must be followed by a resourceVersion above 0", text)
 	}
-	if at, ok := parseTime(text, now); ok {
+	if at, ok := parseTime(withOffset(text), now); ok {
 		return Moment{At: at}, nil
 	}
 	if age, ok := parseAge(text); ok {
@@ -59,6 +61,22 @@ var (
 	dayTimes = []string{"15:04:05", "15:04"}
 	zones    = []string{"", "Z07:00", " Z07:00", "-0700", " -0700"}
 )
+
+// withOffset replaces a zone as people write it, " UTC", " UTC+1" or " UTC-3:30", by its offset.
+func withOffset(text string) string {
+	clock, zone, ok := strings.Cut(text, " UTC")
+	if !ok {
+		return text
+	}
+	if zone == "" {
+		return clock + "Z"
+	}
+	hours, minutes, _ := strings.Cut(zone[1:], ":")
+	if len(hours) == 1 {
+		hours = "0" + hours
+	}
+	return clock + zone[:1] + hours + ":" + cmp.Or(minutes, "00")
+}
 
 // parseTime parses a time of which parts may be left out.
 func parseTime(text string, now time.Time) (time.Time, bool) {

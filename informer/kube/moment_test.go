@@ -37,6 +37,11 @@ func TestParseMoment(t *testing.T) {
 		"12:01":                     {At: now.Add(time.Minute - 24*time.Hour)},
 		"13:30:00+02:00":            {At: now.Add(-30 * time.Minute)},
 		"23:58:52Z":                 {At: now.Add(-12*time.Hour - 68*time.Second)},
+		"2026-02-28 23:00:00 UTC":   {At: now.Add(-13 * time.Hour)},
+		"11:30 UTC":                 {At: now.Add(-30 * time.Minute)},
+		"13:30:00 UTC+2":            {At: now.Add(-30 * time.Minute)},
+		"08:00 UTC-3:30":            {At: now.Add(-30 * time.Minute)},
+		"2026-03-01 17:15 UTC+5:45": {At: now.Add(-30 * time.Minute)},
 		"rv:1":                      {RV: 1},
 		"12031":                     {RV: 12031},
 		"rv:18446744073709551615":   {RV: 1<<64 - 1},
@@ -53,7 +58,7 @@ func TestParseMoment(t *testing.T) {
 	for _, text := range []string{
 		"", "Now", "yesterday", "-10m", "+10m", "01", "1d-3h", "d", "1.5d", "2d3d", "99999d", "1h2d",
 		"rv:", "rv:0", "rv:-1", "rv:+1", "rv:x", "rv:18446744073709551616", "18446744073709551616", "9999999h",
-		"2026-02-30", "2026-2-28", "24:00", "12:60", "11:30 PM", "2026-02-28_23:00", "2026-02-28T23", "28.02.2026", " 11:30", "T11:30",
+		"2026-02-30", "2026-2-28", "24:00", "12:60", "11:30 PM", "2026-02-28_23:00", "2026-02-28T23", "28.02.2026", "11:30 UTC1", "11:30 UTC+", "11:30Z UTC", " UTC", " 11:30", "T11:30",
 	} {
 		if got, err := kube.ParseMoment(text, now); err == nil {
 			t.Errorf("%q is parsed as %v", text, got)

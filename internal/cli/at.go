@@ -194,7 +194,8 @@ func (c *client) checkRecorded(ctx context.Context, moment string) error {
 	case first.IsZero():
 		return c.errNothing(h)
 	}
-	return fmt.Errorf("%s is before the recorded history, which starts at %s: choose a later moment", moment, (&zone{}).stamp(wholeSecond(first)))
+	z := &zone{}
+	return fmt.Errorf("%s is before the recorded history, which starts at %s: choose a later moment", z.moment(moment), z.stamp(wholeSecond(first)))
 }
 
 // runChild runs a command to its end and returns its exit code. The terminal's

@@ -125,8 +125,8 @@ func (o *changesOptions) query(ctx context.Context, args []string) (url.Values, 
 	if err != nil {
 		return nil, err
 	}
-	q.Set("from", from)
-	q.Set("to", cmp.Or(to, "now"))
+	q.Set("since", from)
+	q.Set("until", cmp.Or(to, "now"))
 	for parameter, text := range map[string]string{"namespace": o.namespace, "by": o.author, "filter": o.filter} {
 		if text != "" {
 			q.Set(parameter, text)
@@ -209,7 +209,7 @@ func (o *changesOptions) list(ctx context.Context, args []string, query url.Valu
 	if err != nil {
 		return err
 	}
-	if err := rec.before(query["resource"], kube.Moment{At: first.To, RV: parsed(query.Get("to")).RV}, "--until", o.stamp); err != nil {
+	if err := rec.before(query["resource"], kube.Moment{At: first.To, RV: parsed(query.Get("until")).RV}, "--until", o.stamp); err != nil {
 		return err
 	}
 	all := first
@@ -299,7 +299,7 @@ func (o *changesOptions) none(args []string, query url.Values, all api.Changes) 
 	if o.author != "" {
 		text += fmt.Sprintf(" by %q", o.author)
 	}
-	text += fmt.Sprintf(" between %s and %s", o.moment(query.Get("from")), o.moment(query.Get("to")))
+	text += fmt.Sprintf(" between %s and %s", o.moment(query.Get("since")), o.moment(query.Get("until")))
 	if len(args) == 0 {
 		text += inRecorded(query["resource"])
 	}

@@ -63,14 +63,14 @@ func TestChanges(t *testing.T) {
 	// Without a RESOURCE, it is said which of the usual suspects are not recorded.
 	const lacks = "not recorded, so not listed: configmaps, secrets, ingresses.networking.k8s.io, networkpolicies.networking.k8s.io, horizontalpodautoscalers.autoscaling, resourcequotas\n"
 	for line, query := range map[string]string{
-		"changes --since 2026-01-02T11:00:00Z":                                        "from=2026-01-02T11%3A00%3A00Z&limit=1000&namespace=default&resource=deployments.apps&resource=namespaces&resource=pods&to=now",
-		"changes --since 2026-01-02T11:00:00Z -A":                                     "from=2026-01-02T11%3A00%3A00Z&limit=1000&resource=deployments.apps&resource=namespaces&resource=nodes&resource=pods&to=now",
-		"changes --since 2026-01-02T11:00:00Z -A po deploy":                           "from=2026-01-02T11%3A00%3A00Z&limit=1000&resource=pods&resource=deployments.apps&to=now",
-		"changes --since 2026-01-02T11:00:00Z -A po,deploy --limit 5":                 "from=2026-01-02T11%3A00%3A00Z&limit=5&resource=pods&resource=deployments.apps&to=now",
-		"changes po --since 7":                                                        "from=rv%3A7&limit=1000&namespace=default&resource=pods&to=now",
-		"changes --until 2026-01-02T11:00:00Z -A po":                                  "from=2026-01-02T10%3A00%3A00Z&limit=1000&resource=pods&to=2026-01-02T11%3A00%3A00.999Z",
-		"changes --until 2026-01-02T11:00:00.0Z -A po":                                "from=2026-01-02T10%3A00%3A00Z&limit=1000&resource=pods&to=2026-01-02T11%3A00%3A00Z",
-		"changes --since 2026-01-02T11:00:00Z -n shop po --by me --spec --filter web": "by=me&filter=web&from=2026-01-02T11%3A00%3A00Z&limit=1000&namespace=shop&resource=pods&spec=true&to=now",
+		"changes --since 2026-01-02T11:00:00Z":                                        "limit=1000&namespace=default&resource=deployments.apps&resource=namespaces&resource=pods&since=2026-01-02T11%3A00%3A00Z&until=now",
+		"changes --since 2026-01-02T11:00:00Z -A":                                     "limit=1000&resource=deployments.apps&resource=namespaces&resource=nodes&resource=pods&since=2026-01-02T11%3A00%3A00Z&until=now",
+		"changes --since 2026-01-02T11:00:00Z -A po deploy":                           "limit=1000&resource=pods&resource=deployments.apps&since=2026-01-02T11%3A00%3A00Z&until=now",
+		"changes --since 2026-01-02T11:00:00Z -A po,deploy --limit 5":                 "limit=5&resource=pods&resource=deployments.apps&since=2026-01-02T11%3A00%3A00Z&until=now",
+		"changes po --since 7":                                                        "limit=1000&namespace=default&resource=pods&since=rv%3A7&until=now",
+		"changes --until 2026-01-02T11:00:00Z -A po":                                  "limit=1000&resource=pods&since=2026-01-02T10%3A00%3A00Z&until=2026-01-02T11%3A00%3A00.999Z",
+		"changes --until 2026-01-02T11:00:00.0Z -A po":                                "limit=1000&resource=pods&since=2026-01-02T10%3A00%3A00Z&until=2026-01-02T11%3A00%3A00Z",
+		"changes --since 2026-01-02T11:00:00Z -n shop po --by me --spec --filter web": "by=me&filter=web&limit=1000&namespace=shop&resource=pods&since=2026-01-02T11%3A00%3A00Z&spec=true&until=now",
 	} {
 		f.questions()
 		out, errs, code := run(append(strings.Fields(line), "--utc")...)
@@ -227,7 +227,7 @@ func (h *growingHistory) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	out := api.Changes{From: time.Now(), To: time.Now(), Items: []api.ObjectChange{}}
-	if from, err := time.Parse(time.RFC3339Nano, r.URL.Query().Get("from")); err == nil {
+	if from, err := time.Parse(time.RFC3339Nano, r.URL.Query().Get("since")); err == nil {
 		out.From = from
 		var skip int
 		_, _ = fmt.Sscan(r.URL.Query().Get("continue"), &skip)
@@ -395,7 +395,7 @@ func TestAgesOfTheGateway(t *testing.T) {
 		if _, errs, code := run("changes", "--since", since); code != 0 {
 			t.Errorf("%s: %d %s", since, code, errs)
 		}
-		if got := f.questions(); !strings.Contains(got[len(got)-1], "from="+url.QueryEscape(want)+"&") || !strings.Contains(got[len(got)-1], "&to=2026-01-02T12%3A00%3A00Z") {
+		if got := f.questions(); !strings.Contains(got[len(got)-1], "since="+url.QueryEscape(want)+"&") || !strings.Contains(got[len(got)-1], "&until=2026-01-02T12%3A00%3A00Z") {
 			t.Errorf("%s asked %q, want %s", since, got, want)
 		}
 	}

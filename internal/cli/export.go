@@ -100,8 +100,8 @@ func (o *exportOptions) run(ctx context.Context, resources []string, temp *tempo
 	if err != nil {
 		return err
 	}
-	q := url.Values{"from": {from}, "to": {until}}
-	if to := parsed(q.Get("to")); to.RV == 0 {
+	q := url.Values{"since": {from}, "until": {until}}
+	if to := parsed(q.Get("until")); to.RV == 0 {
 		o.reportSilence(ctx, to.At, o.stamp)
 	}
 	for name, value := range map[string]string{"namespace": namespace, "labelSelector": o.selector} {

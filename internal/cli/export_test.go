@@ -55,7 +55,7 @@ func TestExportOfRVs(t *testing.T) {
 	if _, errs, code := run("record", "export", "pods", "--since", "7", "-o", "-"); code != 0 {
 		t.Errorf("%d %s", code, errs)
 	}
-	if asked := f.questions(); !strings.HasSuffix(asked[len(asked)-1], "/export?from=rv%3A7&resource=pods&to=now") {
+	if asked := f.questions(); !strings.HasSuffix(asked[len(asked)-1], "/export?resource=pods&since=rv%3A7&until=now") {
 		t.Errorf("asked %q", asked)
 	}
 }

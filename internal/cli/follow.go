@@ -119,9 +119,9 @@ func (f *follower) gaps(unobserved []api.UnobservedSpan) (ended []api.Unobserved
 // next returns the changes that were not returned before, oldest first, and the spans in
 // which changes may have been missed.
 func (o *changesOptions) next(ctx context.Context, f *follower, query url.Values) (fresh []api.ObjectChange, unobserved []api.UnobservedSpan, err error) {
-	if f.from.IsZero() && query.Get("from") == "now" {
+	if f.from.IsZero() && query.Get("since") == "now" {
 		// The gateway's clock counts, not ours.
-		query.Set("from", "1s")
+		query.Set("since", "1s")
 		var now api.Changes
 		if err := o.get(ctx, historyAPI+"/changes", query, &now); err != nil {
 			return nil, nil, err
@@ -129,7 +129,7 @@ func (o *changesOptions) next(ctx context.Context, f *follower, query url.Values
 		f.from, f.newest = now.To, now.To
 	}
 	if !f.from.IsZero() {
-		query.Set("from", f.from.UTC().Format(time.RFC3339Nano))
+		query.Set("since", f.from.UTC().Format(time.RFC3339Nano))
 	}
 	query.Del("continue")
 	for first := true; first || query.Has("continue"); first = false {

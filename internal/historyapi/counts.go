@@ -114,13 +114,13 @@ func inside(from, to, lower, upper time.Time) (api.TimeSpan, bool) {
 	return api.TimeSpan{From: from.UTC(), To: to.UTC()}, !to.Before(from)
 }
 
-// span returns the range that the parameters from and to name, by default the last hour.
+// span returns the range that the parameters since and until name, by default the last hour.
 // Resourceversions are those of one resource, and the times are then those of its state.
 func (c *call) span(resources []kube.Resource) (from, to kube.Moment, err error) {
-	if from, err = c.when("from", "1h"); err != nil {
+	if from, err = c.when("since", "1h"); err != nil {
 		return from, to, err
 	}
-	if to, err = c.when("to", "now"); err != nil {
+	if to, err = c.when("until", "now"); err != nil {
 		return from, to, err
 	}
 	for _, w := range []*kube.Moment{&from, &to} {
@@ -128,7 +128,7 @@ func (c *call) span(resources []kube.Resource) (from, to kube.Moment, err error)
 			continue
 		}
 		if len(resources) != 1 {
-			return from, to, refuseBad("from and to: a range of several resources has times, not resourceVersions")
+			return from, to, refuseBad("since and until: a range of several resources has times, not resourceVersions")
 		}
 		state, err := c.Past.Locate(c.r.Context(), resources[0], *w)
 		if err != nil {
@@ -140,7 +140,7 @@ func (c *call) span(resources []kube.Resource) (from, to kube.Moment, err error)
 		return from, to, nil // even if the clock was set back
 	}
 	if !from.At.Before(to.At) {
-		return from, to, refuseBad("from (%s) is not before to (%s)", from, to)
+		return from, to, refuseBad("since (%s) is not before until (%s)", from, to)
 	}
 	from.At, to.At = from.At.UTC(), to.At.UTC()
 	return from, to, nil

@@ -15,6 +15,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -120,6 +121,8 @@ type endpoint struct {
 	// serve returns the answer: an http.Handler, or a value that is encoded as JSON.
 	serve      func(*call) (any, error)
 	parameters []string
+	// renamed is set if since and until were once from and to.
+	renamed bool
 	// object is set if the path of a resource or an object follows the name.
 	object bool
 }
@@ -130,15 +133,18 @@ var endpoints = map[string]endpoint{
 	"/versions":  {serve: (*call).versions, parameters: []string{"since", "until", "limit", "continue", "noise", "objects"}, object: true},
 	"/diff":      {serve: (*call).diff, parameters: []string{"from", "to", "labelSelector", "fieldSelector", "limit", "continue", "noise", "objects", "fields", "as", "repeated"}, object: true},
 	"/failing":   {serve: (*call).failing, parameters: []string{"at"}, object: true},
-	"/counts":    {serve: (*call).counts, parameters: []string{"from", "to", "bin", "resource", "namespace", "filter", "type"}},
-	exportName:   {serve: (*call).export, parameters: []string{"from", "to", "resource", "namespace", "labelSelector", "pseudonyms"}},
+	"/counts":    {serve: (*call).counts, parameters: []string{"since", "until", "bin", "resource", "namespace", "filter", "type"}, renamed: true},
+	exportName:   {serve: (*call).export, parameters: []string{"since", "until", "resource", "namespace", "labelSelector", "pseudonyms"}, renamed: true},
 	FindingsPath: {serve: (*call).findings, parameters: []string{"at", "namespace"}},
 	storyName:    {serve: (*call).story, parameters: []string{"since", "until"}, object: true},
-	"/changes":   {serve: (*call).changes, parameters: []string{"from", "to", "resource", "namespace", "filter", "type", "by", "spec", "limit", "continue", "noise", "objects"}},
+	"/changes":   {serve: (*call).changes, parameters: []string{"since", "until", "resource", "namespace", "filter", "type", "by", "spec", "limit", "continue", "noise", "objects"}, renamed: true},
 }
 
 // repeatable are the parameters that may be given several times.
 var repeatable = []string{"resource", "type", "fields"}
+
+// renamed are the former names of parameters, which are still accepted.
+var renamed = map[string]string{"from": "since", "to": "until"}
 
 // begins are the parameters that name a moment or the begin of a range, not its end.
 var begins = []string{"from", "since", "at"}
@@ -237,9 +243,22 @@ func (h *Handler) answer(r *http.Request, now time.Time, contact upstream.Contac
 			free = append(free, parameter)
 		}
 	}
-	query, err := request.Parameters(r, e.parameters, free...)
+	names := e.parameters
+	if e.renamed {
+		names = slices.Concat(names, slices.Collect(maps.Keys(renamed)))
+	}
+	query, err := request.Parameters(r, names, free...)
 	if err != nil {
 		return nil, err
+	}
+	for old, name := range renamed {
+		if e.renamed && query.Has(old) {
+			if query.Has(name) {
+				return nil, refuseBad("%s and %s are the same parameter: give one of them", name, old)
+			}
+			query[name] = query[old]
+			query.Del(old)
+		}
 	}
 	c := &call{Handler: h, r: r, query: query, now: now, contact: contact, path: path, store: h.Past.Store(), unsynced: map[kube.Resource]error{}}
 	if c.store == nil && name != "" {

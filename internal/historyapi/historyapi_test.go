@@ -92,6 +92,10 @@ func TestRefusals(t *testing.T) {
 		"/changes?from=1h&to=2h":                                        "400 is not before",
 		"/export?from=1h&to=2h":                                         "400 is not before",
 		"/export?from=rv:100":                                           "400 times",
+		"/export?since=rv:100":                                          "400 times",
+		"/changes?since=1h&until=2h":                                    "400 since",
+		"/changes?since=1h&from=2h":                                     "400 since and from are the same parameter",
+		"/counts?until=soon":                                            "400 until: \"soon\" is not a moment",
 	} {
 		code, text, _ := strings.Cut(want, " ")
 		s, _ := f.refused(path)

@@ -58,7 +58,7 @@ func (g *Gateway) Step(ctx context.Context, resources []string, namespace string
 		query.Set("namespace", namespace)
 	}
 	if !forward {
-		query.Set("to", moment(from))
+		query.Set("until", moment(from))
 		query.Set("limit", fmt.Sprint(maxBack))
 		return g.edge(ctx, query, from, false)
 	}
@@ -69,10 +69,10 @@ func (g *Gateway) Step(ctx context.Context, resources []string, namespace string
 	begin := from
 	for span := firstSpan; begin.Before(now); span *= growth {
 		end := begin.Add(span)
-		query.Set("from", moment(begin))
-		query.Del("to")
+		query.Set("since", moment(begin))
+		query.Del("until")
 		if end.Before(now) {
-			query.Set("to", moment(end))
+			query.Set("until", moment(end))
 		}
 		query.Set("limit", "1000")
 		if at, ok, err := g.edge(ctx, query, from, true); ok || err != nil {
