@@ -5,6 +5,7 @@ package connect
 
 import (
 	"fmt"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -133,6 +134,16 @@ func TestUseLocal(t *testing.T) {
 	t.Setenv(Variable, NoGateway)
 	if got := f.UseLocal(t.Context()); got != "" {
 		t.Errorf("%s=%s: %q", Variable, NoGateway, got)
+	}
+	if got, err := newFlags(t, refusing.URL, gateway.URL).Gateway(t.Context()); err == nil || !strings.Contains(err.Error(), Variable) || strings.Contains(err.Error(), gateway.URL) {
+		t.Errorf("a command that needs a gateway, with %s=%s: %q, %v", Variable, NoGateway, got, err)
+	}
+}
+
+// TestNoMapping: what is no resource is said in kubectl's words.
+func TestNoMapping(t *testing.T) {
+	if _, err := Mapping(meta.NewDefaultRESTMapper(nil), "podz"); err == nil || err.Error() != `the server doesn't have a resource type "podz"` {
+		t.Errorf("%v", err)
 	}
 }
 

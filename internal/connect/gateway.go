@@ -5,9 +5,11 @@ package connect
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"net/http"
 	"net/url"
+	"os"
 	"strings"
 	"time"
 
@@ -30,19 +32,27 @@ func (f *Flags) Gateway(ctx context.Context) (server string, err error) {
 	if server, err = f.Server(); err != nil {
 		return "", err
 	}
-	if server == "" && !f.localUp(ctx) {
+	excluded := f.excludesLocal()
+	if server == "" && (excluded || !f.localUp(ctx)) {
 		if server = f.UseContext(ctx); server == "" {
 			if server, err = f.UseService(ctx); err != nil {
 				return "", err
 			}
 		}
 	}
-	if server == "" {
+	switch {
+	case server != "":
+	case excluded:
+		return "", fmt.Errorf("%s=%s excludes the gateway on this machine, and there is no other one: name it with --server", Variable, NoGateway)
+	default:
 		server = f.local
 	}
 	f.Use(server)
 	return server, nil
 }
+
+// excludesLocal reports whether the gateway of this machine is not to be used.
+func (f *Flags) excludesLocal() bool { return *f.APIServer == "" && os.Getenv(Variable) == NoGateway }
 
 // localUp reports whether something listens where the gateway of this machine would.
 func (f *Flags) localUp(ctx context.Context) bool {

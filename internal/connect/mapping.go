@@ -4,6 +4,7 @@
 package connect
 
 import (
+	"fmt"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -31,5 +32,9 @@ func Mapping(mapper meta.RESTMapper, text string) (*meta.RESTMapping, error) {
 			return m, nil
 		}
 	}
-	return mapper.RESTMapping(group)
+	m, err := mapper.RESTMapping(group)
+	if meta.IsNoMatchError(err) {
+		return nil, fmt.Errorf("the server doesn't have a resource type %q", text) // as kubectl says it
+	}
+	return m, err
 }

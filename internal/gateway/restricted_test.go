@@ -57,7 +57,7 @@ func TestRestrictedPaths(t *testing.T) {
 			}
 			for _, path := range []string{
 				deployments, deployments + "?watch=1", "/api/.." + deployments, "/api/v1/%2e%2e/.." + deployments, "//apis/apps/v1/deployments",
-				"/at/1m" + deployments, "/at/1m/api/.." + deployments,
+				"/at/1m" + deployments, "/at/1m/api/.." + deployments, "/apis/apps/v1/watch/deployments", "/apis/apps/v1/watch/namespaces/default/deployments/web",
 				"/watchkeeper/v1/history/versions/apis/apps/v1/namespaces/default/deployments/web",
 				"/watchkeeper/v1/history/versions/api/.." + deployments + "/web",
 				"/watchkeeper/v1/story/apis/apps/v1/namespaces/default/deployments/web?since=2h",
@@ -71,7 +71,7 @@ func TestRestrictedPaths(t *testing.T) {
 					t.Errorf("%s: %d %.300s", path, code, body)
 				}
 			}
-			for _, path := range []string{deployments, "/api/.." + deployments, "/at/1m" + deployments} {
+			for _, path := range []string{deployments, "/api/.." + deployments, "/at/1m" + deployments, "/apis/apps/v1/watch/deployments"} {
 				if code, body := get(multiwatch(path)); code == http.StatusOK && !strings.HasPrefix(body, `{"watch":0,"type":"ERROR",`) {
 					t.Errorf("multiwatch of %s: %d %.300s", path, code, body)
 				}

@@ -5,6 +5,7 @@ package get
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -54,6 +55,9 @@ func (c *command) live(cmd *cobra.Command, args []string) error {
 	namespace, _, err := c.factory.ToRawKubeConfigLoader().Namespace()
 	if err != nil {
 		return err
+	}
+	if cmd.Flags().Changed("speed") && c.speed == 0 {
+		return errors.New("--speed 0 prints all changes at once, which a table does not show: use a speed above 0, or a pipe such as '| cat'")
 	}
 	o := livetable.Options{Plain: c.plain, At: c.at, Speed: c.speed}
 	o.In, _ = c.In.(*os.File)

@@ -16,6 +16,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/informer/scan"
 	"github.com/watchkeeper/watchkeeper/internal/livetable/table"
 )
 
@@ -155,5 +156,54 @@ func TestHeight(t *testing.T) {
 		if lines() > max(height, 1) {
 			t.Errorf("%d lines of %d", lines(), height)
 		}
+	}
+}
+
+// TestStepBack: rows that did not exist yet at an earlier moment are gone at once; those that a
+// step on finds deleted are struck out.
+func TestStepBack(t *testing.T) {
+	m := newTestModel(t, nil)
+	rows := func() (names []string) {
+		for _, r := range m.streams[0].table().Rows() {
+			names = append(names, string(r.Key))
+		}
+		return names
+	}
+	at := func(ago time.Duration, names ...string) {
+		t.Helper()
+		m.past.on = true
+		msg := stepMsg{at: time.Now().Add(-ago)}
+		for i, s := range m.streams {
+			f := s.newFeed(time.Now)
+			if i == 0 {
+				list, err := scan.ParseList(`{"kind":"Table","apiVersion":"meta.k8s.io/v1","metadata":{"resourceVersion":"9"},"columnDefinitions":[{"name":"Name","type":"string","format":"name"},{"name":"Status","type":"string"}],"rows":[`+
+					strings.Join(names, ",")+`]}`, "Pod")
+				if err != nil {
+					t.Fatal(err)
+				}
+				f.Begin(true)
+				for _, o := range list.Items {
+					if err := f.Item(o); err != nil {
+						t.Fatal(err)
+					}
+				}
+				f.End(list)
+			}
+			msg.feeds = append(msg.feeds, f)
+		}
+		m.stepped(msg)
+	}
+	row := func(name string) string {
+		return fmt.Sprintf(`{"cells":[%[1]q,"x"],"object":{"kind":"Pod","apiVersion":"v1","metadata":{"name":%[1]q,"resourceVersion":"5","uid":"u"}}}`, name)
+	}
+	m.past.at = time.Now()
+	at(3*time.Second, row("a0"), row("a1"))
+	at(time.Minute, row("a0"))
+	if got := rows(); fmt.Sprint(got) != "[a0]" {
+		t.Errorf("back: %q", got)
+	}
+	at(time.Second, row("a1"))
+	if got := rows(); fmt.Sprint(got) != "[a0 a1]" {
+		t.Errorf("on: %q", got)
 	}
 }

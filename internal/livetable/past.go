@@ -205,8 +205,14 @@ func (m *model) stepped(msg stepMsg) tea.Cmd {
 		s.table().Settle(now)
 		s.feed.Drain().Apply(s.table(), now)
 	}
+	changed := m.changed()
+	if msg.at.Before(m.past.at) {
+		for _, s := range m.streams {
+			s.table().DropDeleted(now) // they did not exist yet
+		}
+	}
 	m.past.still, m.past.at, m.past.began = true, msg.at, now
-	if msg.tries > 0 && msg.tries < maxTries && !m.changed() {
+	if msg.tries > 0 && msg.tries < maxTries && !changed {
 		return m.step(msg.forward, msg.tries+1)
 	}
 	return nil

@@ -193,7 +193,7 @@ func (c *command) refresh(x *sheet.File, tabs []sheet.Tab, drop func(tab, cell s
 		return err
 	}
 	c.report("refreshed", tabs)
-	if kept > 0 {
+	if kept > 0 && !c.apply { // --apply lists them, with the reasons
 		c.note("%s kept: apply with --apply, or overwrite with --discard", count(kept, "changed cell was not applied and is", "changed cells were not applied and are"))
 	}
 	return nil

@@ -185,13 +185,18 @@ func (t *Table) Expire(now time.Time) (removed bool) {
 	return removed
 }
 
-// Settle removes deleted rows at once and forgets what has changed: the table is then as a
-// list shows it.
-func (t *Table) Settle(now time.Time) {
+// DropDeleted removes deleted rows at once.
+func (t *Table) DropDeleted(now time.Time) {
 	for _, r := range t.ghosts {
 		r.Deleted = now.Add(-Ghost)
 	}
 	t.Expire(now)
+}
+
+// Settle removes deleted rows at once and forgets what has changed: the table is then as a
+// list shows it.
+func (t *Table) Settle(now time.Time) {
+	t.DropDeleted(now)
 	for _, r := range t.rows {
 		r.unmark()
 	}
