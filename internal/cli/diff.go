@@ -45,7 +45,9 @@ func newDiff(s streams) *cobra.Command {
 		Short: "Show the difference between two moments",
 		Long: `Show what was added, deleted and modified between two moments that a running
 gateway has recorded, in an object, a resource, or everything recorded except
-Events. Without a difference, it says so on standard error.
+Events. Without a difference, it says so on standard error. A line has what was
+asked for before what became of it, and -p all of it; "watchkeeper changes --spec"
+leaves out what changed in a status only.
 
 The exit code is 0 without a difference, 1 with one, and 2 after an error.`,
 		Example: `  watchkeeper diff --from 1h -A
