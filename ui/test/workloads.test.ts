@@ -6,6 +6,7 @@ import { test } from 'node:test';
 import { Engine } from '../src/board/engine';
 import { Layout, maxScale, PITCH } from '../src/board/layout';
 import { rowsOf } from '../src/board/positions';
+import { rolloutLines } from '../src/board/shelves';
 import { workloadNamed, workloadPath, Workloads } from '../src/board/workloads';
 import { GHOST } from '../src/data/cluster';
 import type { PodRow } from '../src/data/rows';
@@ -14,11 +15,11 @@ import { Fixture, nodeOf, podOf } from './fixture';
 
 const replica = (name: string, hash: string, more: Partial<PodRow> = {}): PodRow => podOf(`${name}-${hash}`, { labels: `app=web,pod-template-hash=${hash},tier=front`, ...more });
 
-function boardOf(f: Fixture): Engine {
+function boardOf(f: Fixture, width = 1200, height = 800): Engine {
   const engine = new Engine(f.cluster);
   engine.arrangement = { places: 'workloads', group: '', nodes: 'name', order: 'name' };
-  engine.viewWidth = 1200;
-  engine.viewHeight = 800;
+  engine.viewWidth = width;
+  engine.viewHeight = height;
   f.rows.sync();
   f.apply();
   engine.arrange();
@@ -135,6 +136,48 @@ test('a rollout is two groups that trade Pods, the newest last, and nothing else
     for (const [name, pods] of now) assert.ok(pods.every((pod) => pod.endsWith(name)), `${pods} in ${name}`);
     const after = places(f, engine.layout);
     for (const [name, place] of before) if (after.has(name)) assert.equal(after.get(name), place, name);
+  }
+});
+
+test('a tile is little higher than its Pods, and its Pods begin at its top, also after a rollout', () => {
+  for (const [width, height] of [[850, 580], [1120, 650], [1200, 800], [358, 400], [2200, 1200]]) {
+    const f = new Fixture();
+    // Deployments as small ones are, and other workloads beside them.
+    for (const [name, pods] of [['cart', 3], ['checkout', 4], ['front', 12], ['pay', 1], ['search', 6]] as const) for (let i = 0; i < pods; i++) f.set(replica(`${name}-${i}`, 'old', { owner: `Deployment/${name}` }));
+    f.set(podOf('db-0', { owner: 'StatefulSet/db' }), podOf('db-1', { owner: 'StatefulSet/db' }), podOf('once', { owner: 'Job/once' }));
+    const engine = boardOf(f, width, height);
+    const { layout } = engine;
+    /** Where the Pods of a tile begin and end, as distances from its upper edge. */
+    const used = (tile: string): [number, number] => {
+      const { y, slots } = layout.byName.get(tile)!;
+      const rows = [...slots].filter((row) => row >= 0 && f.cluster.has(row));
+      return [Math.min(...rows.map((row) => layout.y[row] - layout.half[row])) - y, Math.max(...rows.map((row) => layout.y[row] + layout.half[row])) - y];
+    };
+    const begins = new Map<string, number>();
+    for (const { name, h, columns } of layout.tiles) {
+      const [first, last] = used(name);
+      begins.set(name, first);
+      const pods = layout.byName.get(name)!.used;
+      const more = name.includes('/Deployment/') ? rolloutLines(pods, columns) - Math.ceil(pods / columns) : 1;
+      assert.ok(more <= Math.max(1, Math.ceil(pods / columns)), `${name}: ${more} more lines`);
+      assert.ok(h <= last + more * PITCH + 2 * layout.label + layout.pad + 1e-6, `${name} at ${width} × ${height}: ${h} for ${last}`);
+    }
+    const blocks = layout.half[f.row('cart-0-old')];
+    // In the past, a step may lead from before a rollout to its end.
+    for (const app of ['cart', 'front']) {
+      for (let i = 0; i < (app === 'cart' ? 3 : 12); i++) {
+        f.rows.deletePod(`shop/${app}-${i}-old`, f.now);
+        f.set(replica(`${app}-${i}`, 'new', { owner: `Deployment/${app}`, created: 2000 }));
+      }
+      step(f, engine);
+      assert.ok(Math.abs(layout.half[f.row(`${app}-0-new`)] - blocks) < 1e-6, 'the blocks are as large as before');
+      step(f, engine, 2 * GHOST);
+      step(f, engine);
+      const tile = `shop/Deployment/${app}`;
+      assert.deepEqual(groups(f, layout, tile).map(([name]) => name), ['new']);
+      assert.ok(Math.abs(used(tile)[0] - begins.get(tile)!) < 1e-6, `${tile} begins at ${used(tile)[0]}, before at ${begins.get(tile)}`);
+      places(f, layout);
+    }
   }
 });
 

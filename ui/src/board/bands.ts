@@ -22,8 +22,8 @@ const labelOf = (name: string, { label }: Measures): number => (name ? label : 0
 /** Where the last line may end, with its gap. */
 const bottom = (tile: Tile, { pad }: Measures, pitch = tile.pitch): number => tile.h - pad + pitch * (1 - BLOCK / PITCH) + 1e-3;
 
-/** A slot for a new Pod of a group, and whether the whole tile was laid out again. `ghost`: a slot's row may be removed. */
-export function slotFor(tile: Tile, name: string, measures: Measures, ghost: (row: number) => boolean): { slot: number; moved: boolean } {
+/** A slot for a new Pod of a group, and whether the whole tile was laid out again. `ghost`: a slot's row may be removed, as `remove` does. */
+export function slotFor(tile: Tile, name: string, measures: Measures, ghost: (row: number) => boolean, remove: (row: number) => void): { slot: number; moved: boolean } {
   const band = tile.bands!.find((b) => b.name === name) ?? open(tile, name, measures);
   if (band) {
     const slots = tile.slots.subarray(band.line * tile.columns, (band.line + band.lines) * tile.columns);
@@ -37,11 +37,17 @@ export function slotFor(tile: Tile, name: string, measures: Measures, ghost: (ro
       return { slot, moved: false };
     }
   }
-  layOut(tile, [...tile.bands!.map((b) => ({ name: b.name, rows: [...rowsOf(tile, b)] })), ...(band ? [] : [{ name, rows: [] }])], measures, name);
+  // Remove ghosts early rather than make the tile's blocks smaller.
+  tile.slots.filter((row) => row >= 0 && ghost(row)).forEach(remove);
+  const groups = groupsOf(tile);
+  layOut(tile, groups.some((one) => one.name === name) ? groups : [...groups, { name, rows: [] }], measures, name);
   const again = tile.bands!.find((b) => b.name === name)!;
   const from = again.line * tile.columns;
   return { slot: from + tile.slots.subarray(from, from + again.lines * tile.columns).indexOf(-1), moved: true };
 }
+
+/** The groups of a tile with their rows. */
+export const groupsOf = (tile: Tile): { name: string; rows: number[] }[] => tile.bands!.map((band) => ({ name: band.name, rows: [...rowsOf(tile, band)] }));
 
 /** Adds a group below the last one, if it has room there. */
 function open(tile: Tile, name: string, measures: Measures): Band | null {

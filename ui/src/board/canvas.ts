@@ -127,8 +127,8 @@ export class CanvasRenderer implements Renderer {
       this.#fieldsAt = now;
       for (const tile of this.#tilesDirty) this.#repaintTile(scene, camera, scale, tile, far, now);
     } else {
+      this.#some(scene, camera, scale, now); // before the tiles, in which a block may have moved to where another was
       for (const tile of this.#tilesDirty) this.#repaintTile(scene, camera, scale, tile, far, now);
-      this.#some(scene, camera, scale, now);
     }
     this.#whole = false;
     this.#empty = [];

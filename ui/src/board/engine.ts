@@ -43,8 +43,9 @@ export class Engine implements Scene {
   live: () => boolean = () => true;
   /** Whether the user has panned or zoomed. */
   steered: () => boolean = () => false;
-  /** Called after the board was arranged. */
+  /** Called after the board was arranged, and after blocks moved in a tile. */
   onArranged: () => void = () => {};
+  onSettled: () => void = () => {};
 
   constructor(readonly cluster: Cluster) {}
 
@@ -131,8 +132,7 @@ export class Engine implements Scene {
       (this.#deleted.get(tile.name) ?? this.#deleted.set(tile.name, []).get(tile.name)!).push(clock.now());
     }
     if (layout.version !== version || applied.nodes.length) this.renderer?.reset(this);
-    for (const tile of layout.resized) this.renderer?.updateTile(this, tile);
-    layout.resized.clear();
+    this.#settle();
     this.renderer?.update(this, applied.placed);
     this.renderer?.update(this, applied.changed);
     this.renderer?.update(this, applied.gone);
@@ -147,9 +147,19 @@ export class Engine implements Scene {
     return rows.length > 0 || older;
   }
 
+  /** Moves what has room further up in its tile. */
+  #settle(): void {
+    const { layout } = this;
+    layout.settle();
+    if (layout.resized.size) this.onSettled();
+    for (const tile of layout.resized) this.renderer?.updateTile(this, tile);
+    layout.resized.clear();
+  }
+
   /** Removes ghosts that were shown long enough. Returns whether there were any. */
   expire(now: number): boolean {
     for (const row of this.#leaving) if (this.look[row] === State.none) this.layout.remove(row);
+    this.#settle();
     this.#leaving = this.cluster.expire(now);
     for (const row of this.#leaving) {
       this.renderer?.vacate(this, row);

@@ -10,7 +10,7 @@
  */
 
 import type { Cluster } from '../data/cluster';
-import { layOut, slotFor } from './bands';
+import { groupsOf, layOut, slotFor } from './bands';
 import { State } from '../data/state';
 import { compareNames, groupLabel, nodeOrder, podOrder, type Arrangement } from './order';
 import { BLOCK, Positions, PITCH, UNSCHEDULED, type Tile } from './positions';
@@ -37,7 +37,7 @@ export class Layout extends Positions {
   gap = 6;
   heading = 16;
   label = 0;
-  /** Tiles whose blocks changed their size; the engine clears it. */
+  /** Tiles whose blocks changed their size or moved; the engine clears it. */
   readonly resized = new Set<Tile>();
   /** Device pixels per CSS pixel. */
   ratio = 1;
@@ -62,6 +62,7 @@ export class Layout extends Positions {
     if (arrangement.places === 'workloads') this.#arrangeWorkloads(cluster, arrangement, viewWidth, viewHeight);
     else this.#arrangeNodes(cluster, arrangement, viewWidth, viewHeight);
     this.resized.clear();
+    this.unsettled.clear();
     this.version++;
   }
 
@@ -138,6 +139,16 @@ export class Layout extends Positions {
     tile.slots.forEach((row, slot) => {
       if (row >= 0) this.put(tile, slot, row);
     });
+    this.resized.add(tile);
+  }
+
+  /** Moves groups up to where others were, such as that of the new ReplicaSet after a rollout. */
+  settle(): void {
+    for (const tile of this.unsettled) {
+      layOut(tile, groupsOf(tile), this);
+      this.#putAll(tile);
+    }
+    this.unsettled.clear();
   }
 
   /** Whether a row's Pod belongs to another workload, or another group of it, than when it was placed. */
@@ -158,11 +169,9 @@ export class Layout extends Positions {
     if (this.owner[row] && !this.misplaced(cluster, row)) return;
     this.remove(row);
     const tile = this.addTile(cluster, this.#workloads.tile(cluster, row));
-    const { slot, moved } = slotFor(tile, this.#workloads.group(cluster, row), this, (other) => cluster.state[other] === State.gone);
-    if (moved) {
-      this.#putAll(tile);
-      this.resized.add(tile);
-    } else if (tile.slots[slot] >= 0) this.remove(tile.slots[slot]);
+    const { slot, moved } = slotFor(tile, this.#workloads.group(cluster, row), this, (other) => cluster.state[other] === State.gone, (other) => this.remove(other));
+    if (moved) this.#putAll(tile);
+    else if (tile.slots[slot] >= 0) this.remove(tile.slots[slot]);
     this.put(tile, slot, row);
   }
 

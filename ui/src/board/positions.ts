@@ -52,6 +52,8 @@ export class Positions {
   x = new Float32Array(0);
   y = new Float32Array(0);
   half = new Float32Array(0);
+  /** Tiles that have lost a group above another one, until they are laid out again. */
+  protected readonly unsettled = new Set<Tile>();
   protected slot = new Int32Array(0);
   protected owner: (Tile | null)[] = [];
 
@@ -63,7 +65,7 @@ export class Positions {
     tile.used--;
     this.owner[row] = null;
     this.half[row] = 0;
-    if (tile.bands) closeBands(tile);
+    if (tile.bands && closeBands(tile)) this.unsettled.add(tile);
   }
 
   tileOf(row: number): Tile | null {
@@ -165,8 +167,10 @@ export function rowsOf(tile: Tile, band: Band): Int32Array {
   return tile.slots.subarray(band.line * tile.columns, (band.line + band.lines) * tile.columns).filter((row) => row >= 0);
 }
 
-/** Removes the bands without Pods; the others stay where they are. */
-function closeBands(tile: Tile): void {
-  tile.bands = tile.bands!.filter((band) => rowsOf(tile, band).length > 0);
+/** Removes the bands without Pods; the others stay where they are. Whether one of these is below one that was removed. */
+function closeBands(tile: Tile): boolean {
+  const before = tile.bands!;
+  tile.bands = before.filter((band) => rowsOf(tile, band).length > 0);
   tile.gone = tile.used === 0;
+  return tile.bands.some((band, i) => band !== before[i]);
 }

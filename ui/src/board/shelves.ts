@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /**
- * Sizes and positions of workloads' tiles, which differ in size: they stand on
- * shelves, in their order, and all tiles of a shelf are equally high. Blocks are
- * as large as fit into the view.
+ * Sizes and positions of workloads' tiles, which differ in size: they hang from
+ * shelves, in their order, and each is as high as its Pods, and a rollout, need. Blocks
+ * are as large as fit into the view.
  */
 
 import { BLOCK, maxScale, PITCH } from './positions';
@@ -38,18 +38,21 @@ export interface Shelves {
   placed: Placed[];
   headings: { text: string; x: number; y: number; w: number }[];
   height: number;
-  /** How many shelves there are. */
-  shelves: number;
 }
 
 /** Lines of blocks per tile that are tried. */
 const LINES = [1, 2, 3, 4, 5, 6, 8, 10, 14, 20, 30, 45, 70, 100];
 
+/**
+ * How many lines the two ReplicaSets of a rollout need at most. By default a Deployment has
+ * up to a quarter more Pods meanwhile; a tile that is full is laid out again.
+ */
+export const rolloutLines = (pods: number, columns: number): number => Math.floor((pods + Math.ceil(pods / 4) - 2) / columns) + 2;
+
 export function shelve(items: Item[], viewWidth: number, viewHeight: number, ratio: number): Shelves {
   // The camera takes whole pixels: the board may not be wider by a rounding error.
   const [width, height] = [viewWidth - 0.5, viewHeight - 0.5];
   let best: Shelves | null = null;
-  let lines = 1;
   for (const tried of LINES) {
     // The largest scale that fits: blocks are whole pixels.
     let low = 1;
@@ -72,35 +75,29 @@ export function shelve(items: Item[], viewWidth: number, viewHeight: number, rat
     }
     // A board of smaller blocks fits if the view is zoomed out.
     if (!fits(found)) found.scale *= height / (found.height * found.scale);
-    if (best && found.scale <= best.scale) continue;
-    best = found;
-    lines = tried;
+    if (!best || found.scale > best.scale) best = found;
   }
-  // The rest of the height goes to the shelves.
-  const rest = (height / best!.scale - best!.height) / Math.max(1, best!.shelves);
-  return rest > 0 ? pack(items, lines, best!.scale, width, Math.min(rest, 2 * PITCH)) : best!;
+  return best!;
 }
 
-/** `more` is added to the height of each shelf. */
-function pack(items: Item[], lines: number, scale: number, viewWidth: number, more = 0): Shelves {
+function pack(items: Item[], lines: number, scale: number, viewWidth: number): Shelves {
   const pixels = scale * PITCH;
   const width = viewWidth / scale;
   const head = Math.min(24, (pixels < 5 ? 3 : Math.min(26, Math.max(17, 10 + pixels / 2))) / scale);
-  const pad = Math.min(5, Math.max(0.75, 8 / scale));
+  // More than half of the gap between blocks, which is painted with them.
+  const pad = Math.min(5, Math.max(1.25, 8 / scale));
   const gap = Math.min(6, Math.max(1.5, 10 / scale));
   const label = pixels < 14 ? 0 : 15 / scale;
   const heading = (pixels < 5 ? 12 : 20) / scale;
   const least = (pixels < 5 ? 0 : Math.min(118, Math.max(60, 5 * pixels))) / scale;
-  const out: Shelves = { scale, head, pad, gap, label, heading, placed: [], headings: [], height: 0, shelves: 0 };
+  const out: Shelves = { scale, head, pad, gap, label, heading, placed: [], headings: [], height: 0 };
   const inner = 2 * pad - (PITCH - BLOCK);
   const most = Math.max(1, Math.floor((width - inner) / PITCH));
   const sized = items.map(({ pods, rolls }) => {
-    // Half of a Deployment's lines are for the next ReplicaSet, fewer of a large one's.
-    const used = rolls ? Math.max(1, pods > 50 ? Math.ceil((lines * 2) / 3) : lines >> 1) : lines;
+    const used = rolls ? Math.max(1, Math.floor((lines - 1) / 1.25)) : lines;
     const room = rolls ? pods : pods + Math.max(1, Math.floor(pods / 10));
     const columns = Math.min(most, Math.max(2, Math.ceil(room / used), Math.ceil((least - inner) / PITCH)));
-    const filled = Math.ceil(room / columns);
-    const high = Math.max(lines, rolls ? Math.ceil(filled * (pods > 50 ? 1.5 : 2)) : filled);
+    const high = rolls ? rolloutLines(pods, columns) : Math.ceil(room / columns);
     return { columns, w: columns * PITCH + inner, h: head + high * PITCH - (PITCH - BLOCK) + pad + (rolls ? 2 * label : 0) };
   });
 
@@ -109,21 +106,20 @@ function pack(items: Item[], lines: number, scale: number, viewWidth: number, mo
   let top = 0;
   const close = (): void => {
     if (!shelf.length) return;
-    const high = Math.max(...shelf.map((i) => sized[i].h)) + more;
+    const high = Math.max(...shelf.map((i) => sized[i].h));
     // The rest of a shelf that is nearly full goes to its tiles.
     const rest = right - gap > 0.6 * width ? Math.max(0, width - right + gap) / shelf.length : 0;
     let x = 0;
     let group: string | null = null;
     for (const i of shelf) {
-      const { columns, w } = sized[i];
-      out.placed[i] = { x, y: top + heading, w: w + rest, h: high, columns: columns + Math.floor(rest / PITCH + 1e-6) };
+      const { columns, w, h } = sized[i];
+      out.placed[i] = { x, y: top + heading, w: w + rest, h, columns: columns + Math.floor(rest / PITCH + 1e-6) };
       const last = out.headings[out.headings.length - 1];
       if (items[i].group === group) last.w = x + w + rest - last.x;
       else out.headings.push({ text: (group = items[i].group), x, y: top, w: w + rest });
       x += w + rest + gap;
     }
     top += heading + high + gap;
-    out.shelves++;
     shelf = [];
     right = 0;
   };

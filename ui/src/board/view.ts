@@ -72,6 +72,7 @@ export class BoardView {
     engine.onArranged = () => {
       this.fit(false);
     };
+    engine.onSettled = () => this.marked();
   }
 
   /** Shows the board in an element. `forced` selects a renderer regardless of its speed. */

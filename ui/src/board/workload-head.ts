@@ -31,7 +31,7 @@ export function drawWorkload(
   context: CanvasRenderingContext2D, layout: Layout, cluster: Cluster, camera: Camera, theme: Theme, tile: Tile, x: number, y: number, w: number, matching: number,
 ): void {
   const head = layout.head * camera.scale;
-  const pad = Math.max(2, Math.min(12, layout.pad * camera.scale));
+  const pad = Math.max(2, Math.min(20, layout.pad * camera.scale)); // as the blocks have it
   context.globalAlpha = matching === 0 ? 0.35 : 1;
   if (head >= 9 && w >= 40) {
     const { kind, name } = workloadNamed(tile.name);
