@@ -8,7 +8,7 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { clean, launch, shot } from './browser.mjs';
 import { startRecording, until } from './cluster.mjs';
-import { connection, openBoard } from './page.mjs';
+import { connection, openBoard, shownPods } from './page.mjs';
 
 let browser;
 let recording;
@@ -59,6 +59,107 @@ test('a small window shows what needs attention, as a large one does', async () 
       await page.close();
     }
     assert.deepEqual(found, found.map(() => found[0]));
+  }
+});
+
+/** The sentences of the API, and its times, are not those of the page. */
+const RAW = /recorded history|resources? .* recorded from|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d/;
+const CHECKOUT = '/apis/apps/v1/namespaces/shop/deployments/checkout';
+
+/** Where the page shows a moment. */
+const VIEWS = {
+  board: {},
+  workloads: { in: 'workloads' },
+  table: { view: 'table' },
+  'a table of a kind': { view: 'table', kind: 'deployments.apps' },
+  'a table of a kind without namespaces': { view: 'table', kind: 'namespaces' },
+  sheet: { view: 'sheet', kind: 'deployments.apps' },
+  changes: { side: 'changes' },
+  ...Object.fromEntries(['overview', 'relations', 'yaml', 'versions', 'story'].map((tab) => [`the ${tab} of a Deployment`, { sel: CHECKOUT, tab }])),
+};
+
+/** Goes to another query as the browser's Back does: a page that is loaded at a moment without a record has no board to wait for. */
+const show = (page, query) => page.evaluate((search) => {
+  history.pushState(null, '', search);
+  dispatchEvent(new PopStateEvent('popstate'));
+}, `?${new URLSearchParams(query)}`);
+
+test('a moment that is not recorded is explained in every view, with the nearest ones that are', async () => {
+  const page = await openBoard(browser, recording.url, {}, { timezoneId: 'Asia/Kolkata', ignore: /status of 4\d\d/ });
+  for (const [name, query] of Object.entries(VIEWS)) {
+    const begins = [/The record of \S+ begins at (\d{4}-\d\d-\d\d )?05:19:12 UTC\+5:30/, /05:19:12 UTC\+5:30$/];
+    for (const [at, words, want] of [
+      ['2026-11-21T23:00:00Z', ...begins],
+      ...(query.view ? [['rv:5', ...begins]] : []),
+      ['2026-11-22T23:00:00Z', /The recording ends at (\d{4}-\d\d-\d\d )?05:23:48 UTC\+5:30/, /05:23:48 UTC\+5:30$/],
+    ]) {
+      await show(page, { ...query, at });
+      await until(`words in ${name} at ${at}`, async () => {
+        assert.match(await page.locator('.notice.absent').innerText(), words);
+        return true;
+      });
+      await until('the answers', async () => (await page.locator('[aria-busy="true"]').count()) === 0 && !/\bloading\b|looking for/.test(await page.locator('body').innerText()));
+      assert.doesNotMatch(await page.locator('body').innerText(), RAW);
+      assert.doesNotMatch(await page.locator('main').innerText(), /checkout|payments|\b0 objects/, `${name}: nothing of another moment`);
+      const nearest = page.locator('.nearest button');
+      await until('the nearest moment', async () => (await nearest.allInnerTexts()).length === 1 && want.test(await nearest.innerText()));
+      await shot(page, `unknown-${name}`);
+      await nearest.click();
+      await until('a known moment', async () => (await page.locator('.notice.absent').count()) === 0 && /^(the past|a recording)$/.test(await connection(page)));
+    }
+  }
+  clean(page);
+  await page.close();
+});
+
+test('objects that did not exist yet are in no view of a moment', async () => {
+  // Between the two moments, a rollout has replaced the Pods.
+  const [before, after] = ['2026-11-21T23:49:40Z', '2026-11-21T23:53:40Z'];
+  const list = async (path, at) => (await (await fetch(`${recording.url}/at/${at}${path}`)).json()).items.map(({ metadata }) => metadata.name).sort();
+  const [early, late] = [await list('/api/v1/namespaces/shop/pods', before), await list('/api/v1/namespaces/shop/pods', after)];
+  const young = late.find((name) => !early.includes(name));
+  assert.ok(young && early.length > 0, `${early} ${late}`);
+  const views = {
+    table: [{ view: 'table' }, '.table .name[role="gridcell"]'],
+    'table of the kind': [{ view: 'table', kind: 'pods' }, '.table.kinds .line [role="gridcell"]:nth-child(2)'],
+    sheet: [{ view: 'sheet', kind: 'pods' }, '.cells .body .line [data-cell$=",2"]'],
+  };
+  const page = await openBoard(browser, recording.url, {}, { height: 2000, ignore: /status of 404/ });
+  for (const [name, [query, cells]] of Object.entries(views)) {
+    for (const [at, want] of [[after, late], [before, early]]) {
+      await show(page, { ...query, at });
+      await until(`${name} at ${at}`, async () => {
+        assert.deepEqual((await page.locator(cells).allInnerTexts()).filter(Boolean).sort(), want);
+        return true;
+      });
+      assert.doesNotMatch(await page.locator('main').innerText(), /<invalid>|deleted row/);
+    }
+    await shot(page, `before-${name}`);
+  }
+  await show(page, { at: before });
+  await until('the board', async () => {
+    assert.deepEqual(Object.keys(await shownPods(page, 'shop')).sort(), early);
+    return true;
+  });
+  await show(page, { at: before, sel: `pod/shop/${young}` });
+  await until('the panel', async () => /did not exist yet at this moment: it was created at/.test(await page.locator('.panel').innerText()));
+  clean(page);
+  await page.close();
+});
+
+test('on a phone, the list of changes shows several entries at its first height', async () => {
+  for (const query of [{ at: '2026-11-21T23:53:20Z' }, { reach: 'all' }]) {
+    const page = await openBoard(browser, recording.url, { side: 'changes', ...query }, { viewport: { width: 390, height: 844 }, hasTouch: true, isMobile: true });
+    const list = page.locator('.changes-list li:not(.here)');
+    await until('entries', async () => (await list.count()) > 10);
+    await page.locator('.changes').evaluate((side) => (side.scrollTop = 0));
+    const end = (await page.locator('.time').boundingBox()).y;
+    const whole = await list.evaluateAll((all, end) => all.filter((one) => one.getBoundingClientRect().bottom <= end).length, end);
+    assert.ok(whole >= 3, `${whole} entries`);
+    assert.ok((await page.locator('.board').boundingBox()).height > 200, 'the board stays');
+    await shot(page, `changes-phone-${Object.keys(query)}`);
+    clean(page);
+    await page.close();
   }
 });
 

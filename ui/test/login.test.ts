@@ -8,7 +8,7 @@ Object.assign(globalThis, { location: { search: '', href: 'http://x/ui/' }, matc
 const { asked, login, loggedIn, watchLogin } = await import('../src/app/login');
 const { status } = await import('../src/app/state');
 const { bearer } = await import('../src/app/token');
-const { word } = await import('../src/shell/seen');
+const { word } = await import('../src/shell/nobody');
 
 /** Answers requests with the codes in turn, the last one again and again. The result counts them. */
 function answering(...codes: number[]): { requests: number } {

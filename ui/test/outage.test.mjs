@@ -165,6 +165,14 @@ test('the gateway is killed and restarts after many changes', async (t) => {
   const past = await openBoard(browser, first.url, { at }, options);
   await mark(past);
   const well = Date.now() - 120_000;
+  // So that a moment before the outage is known of all resources of the board.
+  await kubectl('annotate', 'nodes', '--all', `${ns}=seen`);
+  await kubectl('-n', ns, 'annotate', 'pods', '--all', `${ns}=seen`);
+  await until('these changes in the record', async () => {
+    const { items } = await (await fetch(`${first.url}/watchkeeper/v1/history/changes?from=1m&type=MODIFIED&resource=pods&resource=nodes`)).json();
+    return ['pods', 'nodes'].every((resource) => items.some((item) => item.resource === resource && item.summary?.some((line) => line.includes(`${ns}`))));
+  });
+  const killed = Date.now();
   await first.stop('SIGKILL');
   await goesStale(page, ns, well, /The gateway cannot be reached/);
   assert.deepEqual(await violations(page), { dark: [], light: [] });
@@ -178,10 +186,35 @@ test('the gateway is killed and restarts after many changes', async (t) => {
   await kubectl('-n', ns, 'delete', 'pods', '--all', '--wait=false');
   await kubectl('-n', ns, 'scale', 'deployment/web', '--replicas=4');
   await kubectl('-n', ns, 'rollout', 'status', 'deployment/web', '--timeout=3m');
+  const gap = new Date((killed + Date.now()) / 2).toISOString();
   const second = await startGateway(flags, undefined, Number(new URL(first.url).port));
   t.after(() => second.stop());
-  for (const each of [page, past]) {
-    await comesBack(each, ns, 4);
+  for (const each of [page, past]) await comesBack(each, ns, 4);
+
+  // Nothing was observed meanwhile: the page says so in its own words, with the two nearest known moments.
+  const inGap = await openBoard(browser, second.url, {}, { ignore: /status of 410/ });
+  const go = (query) => inGap.evaluate((search) => {
+    history.pushState(null, '', search);
+    dispatchEvent(new PopStateEvent('popstate'));
+  }, `?${new URLSearchParams(query)}`);
+  for (const query of [{}, { view: 'table', kind: 'deployments.apps' }, { view: 'sheet', kind: 'pods' }]) {
+    for (const button of [0, 1]) {
+      await go({ ...query, at: gap });
+      const notice = inGap.locator('.notice.absent');
+      await until('words', async () => {
+        assert.match(await notice.innerText(), /Nothing was observed of \S+ from (\S+ )?\d\d:\d\d:\d\d UTC\S* to (\S+ )?\d\d:\d\d:\d\d UTC\S*\.\s+The nearest known moments:/);
+        return true;
+      });
+      assert.doesNotMatch(await inGap.locator('body').innerText(), /recorded history|\d{4}-\d\d-\d\dT/);
+      await until('two moments', async () => (await notice.locator('.nearest button').count()) === 2);
+      if (!query.view) await shot(inGap, 'gap');
+      await notice.locator('.nearest button').nth(button).click();
+      await until('a known moment', async () => (await notice.count()) === 0 && (await connection(inGap)) === 'the past');
+      const at = Date.parse(new URL(inGap.url()).searchParams.get('at'));
+      assert.ok(button ? at > Date.parse(gap) : at < Date.parse(gap), `${new Date(at).toISOString()} for the gap at ${gap}`);
+    }
+  }
+  for (const each of [page, past, inGap]) {
     clean(each);
     await each.close();
   }

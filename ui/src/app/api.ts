@@ -4,6 +4,7 @@
 /** The addresses of the API, and requests for whole objects. */
 
 import { parse } from '@watchkeeper/informer/json';
+import { inWords } from '../time/refusals';
 import { authorization, refusals } from './token';
 
 const page = new URL('.', location.href);
@@ -23,7 +24,7 @@ export async function configure(): Promise<void> {
 export const root = (): URL => new URL(config.api, page);
 export const extension = (): URL => new URL(config.extension, page);
 
-/** An error response of the API, with its message. */
+/** An error response of the API, with its message in the words of the page. */
 export class ApiError extends Error {
   constructor(readonly code: number, message: string) {
     super(message);
@@ -67,7 +68,7 @@ export const messageOf = (error: unknown): string => (error instanceof Error ? e
 export async function apiError(response: Response): Promise<ApiError> {
   const text = await response.text();
   try {
-    return new ApiError(response.status, (JSON.parse(text) as { message?: string }).message ?? text);
+    return new ApiError(response.status, inWords((JSON.parse(text) as { message?: string }).message ?? text));
   } catch {
     return new ApiError(response.status, text.slice(0, 300) || response.statusText);
   }

@@ -5,6 +5,7 @@
 
 import { effect } from '@preact/signals';
 import type { Batch, Message, Request } from '../data/protocol';
+import { inWords } from '../time/refusals';
 import { extension, root } from './api';
 import { session } from './login';
 import { mode, scope, status } from './state';
@@ -17,7 +18,7 @@ export class Feed {
 
   constructor(readonly worker: Worker) {
     worker.onmessage = ({ data }: MessageEvent<Message>) => {
-      if (data.kind === 'status') status.value = data.status;
+      if (data.kind === 'status') status.value = { ...data.status, text: inWords(data.status.text) };
       else if (data.kind === 'scope') scope.value = data.scope;
       else {
         this.#waiting.push(data);

@@ -8,6 +8,7 @@ import { parse } from '@watchkeeper/informer/json';
 import { askJSON, extension, getJSON, root } from '../app/api';
 import { authorization } from '../app/token';
 import { sentence } from '../data/quantity';
+import { inWords } from '../time/refusals';
 import { collection, type Resource } from './resources';
 import { lineOf, type Line } from './lines';
 
@@ -201,5 +202,5 @@ export const listedTable = (resource: Resource, at: string, follower: Follower<L
 function wordsOf(error: unknown): string {
   if (error instanceof TypeError) return 'The gateway cannot be reached.';
   const text = error instanceof Error ? error.message : String(error ?? '');
-  return text && sentence(text);
+  return text && sentence(inWords(text));
 }

@@ -5,6 +5,7 @@
 
 import { signal } from '@preact/signals';
 import { inFrame } from '../app/frame';
+import { clock } from '../data/clock';
 import { Lines, NAMESPACE, type Grouping, type Line, type Sorting } from './lines';
 import type { Resource } from './resources';
 import { listedTable, liveTable, type Source } from './source';
@@ -17,6 +18,9 @@ export class KindTable {
   grouping: Grouping = '';
   filter = '';
   source!: Source;
+  /** The times of the shown moment and of the one that loads, in seconds since 1970; 0 for the live state. */
+  #time = 0;
+  #loadingTime = 0;
   #due = false;
   #stale = true;
   #loading: Source | null = null;
@@ -37,12 +41,18 @@ export class KindTable {
       ? listedTable(this.resource, at, { changed: () => this.#changed(next, [], true) })
       : liveTable(this.resource, { changed: (changes, whole) => this.#changed(next, changes, whole) });
     this.#loading = next;
+    this.#loadingTime = at ? clock.now() : 0;
     if (!this.source) this.#take();
   }
 
   close(): void {
     this.#loading?.close();
     this.source.close();
+  }
+
+  /** The time as of which ages are shown: that of what is shown. */
+  now(): number {
+    return this.#time || clock.now();
   }
 
   /** Sorts, groups and filters anew with the next rendering. */
@@ -62,6 +72,7 @@ export class KindTable {
     if (this.source && this.source !== this.#loading) this.source.close();
     this.source = this.#loading!;
     this.#loading = null;
+    this.#time = this.#loadingTime;
     this.#stale = true;
   }
 

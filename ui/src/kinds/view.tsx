@@ -9,14 +9,15 @@ import { continuing } from '../app/address';
 import { session } from '../app/login';
 import { filter, kind, mode, pathOf, refresh, selection, selectionOf, sheet, view } from '../app/state';
 import { rowHeight } from '../app/window';
-import { clock } from '../data/clock';
 import { count } from '../data/quantity';
 import { bySlots, windowOf } from '../shell/rows';
 import { reveal, useScroll } from '../shell/scrolling';
+import { NotKnown } from '../time/nearest';
 import { playhead } from '../time/playback';
 import { cellText, inapplicable, NAMESPACE, type Grouping, type Heading, type Line } from './lines';
 import { learn, problem, resources } from './known';
 import { collection, named, type Resource } from './resources';
+import type { Source } from './source';
 import { KindTable } from './table';
 import { maxTextWidth, template, widthOf } from './widths';
 
@@ -79,7 +80,7 @@ function Grid({ resource }: { resource: Resource }) {
   }, [source.columns, wide]);
   const { widths, style } = useMemo(() => {
     const some = lines.sorted.slice(0, 200);
-    const now = clock.now();
+    const now = table.now();
     const widths = columns.map((i) => widthOf(nameOf(table, i), some.map((line) => textOf(table, line, i, now))));
     return { widths, style: { gridTemplateColumns: template(widths) } };
   }, [source.columns, source.complete, wide, resource.id, source.lines.size > 20]);
@@ -87,7 +88,7 @@ function Grid({ resource }: { resource: Resource }) {
   const slots = Math.ceil(box.height / rowHeight()) + 10;
   // Readers of the document find the lines in their order when they stand still.
   const rendered = box.moving ? bySlots(from, to, slots) : bySlots(from, to, slots).sort((a, b) => a - b);
-  const now = Math.floor(clock.now());
+  const now = Math.floor(table.now());
   const selected = selection.value ? pathOf(selection.value) : '';
   const go = (event: KeyboardEvent): void => {
     if (event.target !== element.current) return;
@@ -106,6 +107,7 @@ function Grid({ resource }: { resource: Resource }) {
   return (
     <>
       <Bar table={table} wide={wide} setWide={setWide} hasWide={source.columns.some(({ priority }) => priority > 0)} />
+      {missing(source) && <div class="below-bar"><NotKnown kind={resource.kind} resource={resource.id} why={missing(source)} /></div>}
       <div class="table kinds" ref={element} tabIndex={0} role="grid" aria-label={resource.kind} aria-rowcount={lines.length + 1} aria-colcount={columns.length} onKeyDown={go}>
         <div class="head" role="row" aria-rowindex={1} style={style}>
           {columns.map((i) => <Title key={i} table={table} column={i} />)}
@@ -123,6 +125,9 @@ function Grid({ resource }: { resource: Resource }) {
   );
 }
 
+/** Why nothing is known of a moment of the past; empty if it is. */
+const missing = ({ complete, problem }: Source): string => (mode.value && !complete ? problem : '');
+
 /** What is shown, and how. */
 function Bar({ table, wide, setWide, hasWide }: { table: KindTable; wide: boolean; setWide: (on: boolean) => void; hasWide: boolean }) {
   void table.version.value; // the props stay the same
@@ -135,11 +140,11 @@ function Bar({ table, wide, setWide, hasWide }: { table: KindTable; wide: boolea
       <h2>{resource.kind}</h2>
       <span class="muted mono">{resource.id}</span>
       <span role="status">
-        {matching === total ? count(total, 'object') : `${matching.toLocaleString('en')} of ${count(total, 'object')}`}
+        {missing(source) ? 'not known' : matching === total ? count(total, 'object') : `${matching.toLocaleString('en')} of ${count(total, 'object')}`}
         {!source.complete && !source.problem && ' so far'}
         {source.namespaces && `, in the ${count(source.namespaces.length, 'namespace')} that you may read`}
       </span>
-      {source.problem && <span class="failure" role="alert">{source.problem}</span>}
+      {source.problem && !missing(source) && <span class="failure" role="alert">{source.problem}</span>}
       {others.length > 0 && <span class="muted">{others.map((term) => term.key || term.kind).join(', ')}: only of Pods</span>}
       <span class="choices">
         {resource.namespaced && (

@@ -5,7 +5,6 @@
 
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { ApiError, askJSON, extension } from '../app/api';
-import { zoned } from '../time/words';
 import type { Story } from './story';
 
 /** How long before its end a story can begin, in seconds. */
@@ -47,8 +46,7 @@ export const pauseAfter = (took: number): number => Math.max(minPause, 10 * took
 export function refusal(error: Error): string {
   const message = error.message.charAt(0).toUpperCase() + error.message.slice(1);
   if (!(error instanceof ApiError)) return message;
-  const nothing = /^nothing is recorded of .* between (\S+) and (\S+)$/.exec(error.message);
-  if (nothing) return `Nothing is recorded of it from ${zoned(Date.parse(nothing[1]))} to ${zoned(Date.parse(nothing[2]))}.`;
+  if (error.code === 410 || error.message.startsWith('Nothing is recorded of it')) return message;
   if (error.code === 403) return `You may not read this story: ${error.message}`;
   if (error.code === 404) return `There is no story: ${error.message}`;
   return error.code >= 500 ? `The story cannot be told now: ${error.message}` : message;

@@ -32,7 +32,6 @@ import { Sheet } from './sheet';
 import { history, type History } from '../time/history';
 import { Strip } from '../time/strip';
 import { Moment } from '../time/transport';
-import { Table } from './table';
 import { matchCount, TopBar } from './topbar';
 
 /** How often the components outside the board render while data changes, in milliseconds. */
@@ -41,6 +40,7 @@ const refreshInterval = 250;
 const Help = later(async () => (await import('./help')).Help);
 const side = (words: string) => <aside class="side"><p class="muted">{words}</p></aside>;
 const Panel = later(async () => (await import('../panel/panel')).Panel, side);
+const Table = later(async () => (await import('./table')).Table);
 const Changes = later(async () => (await import('../time/changes')).Changes, side);
 
 const App = ({ board, source }: { board: BoardView; source: History }) => (

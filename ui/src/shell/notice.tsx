@@ -5,9 +5,13 @@ import { absent, lost, misplaced, silence } from '../app/contact';
 import { ended } from '../app/now';
 import { asked } from '../app/login';
 import { refresh, cluster, mode, scope, status } from '../app/state';
-import { count } from '../data/quantity';
+import { count, sentence } from '../data/quantity';
 import { zoned } from '../time/words';
-import { Nobody, Seen } from './seen';
+import { later } from './later';
+import { Seen } from './seen';
+
+const Nobody = later(async () => (await import('./nobody')).Nobody);
+const Nearest = later(async () => (await import('../time/nearest')).Nearest);
 
 /** Says in words why the board is empty or out of date. */
 export function Notice() {
@@ -19,7 +23,8 @@ export function Notice() {
     return (
       <div class="notice veil absent" role="alert">
         <h1>{absent.value[0].toUpperCase()}{absent.value.slice(1)}</h1>
-        <p>{text}</p>
+        <p>{text && sentence(text)}</p>
+        <Nearest />
         <p class="muted">Esc goes back to {ended.value ? 'the end' : 'now'}.</p>
       </div>
     );

@@ -25,16 +25,16 @@ export function Bar({ sheet, open, close }: { sheet: Sheet; open: (dialog: 'colu
     <div class="sheet-bar">
       <h2>{tab.name}</h2>
       <span role="status" class="muted">
-        {tab.selected && `${count(tab.entries.length - gone, tab.selected.resource.kind)}${tab.complete ? '' : ' so far'}`}
+        {tab.selected && (tab.unknown ? 'not known' : `${count(tab.entries.length - gone, tab.selected.resource.kind)}${tab.complete ? '' : ' so far'}`)}
         {tab.namespaces && `, in the ${count(tab.namespaces.length, 'namespace')} that you may read`}
         {past && ' · The past cannot be changed.'}
       </span>
-      {tab.problem && <span class="failure" role="alert">{tab.problem}</span>}
+      {tab.problem && !tab.unknown && <span class="failure" role="alert">{tab.problem}</span>}
       {sheet.book.broken.value && <span class="failure" role="alert">Formulas are not evaluated: {sheet.book.broken.value}.</span>}
       {sheet.tooLong.value && <span class="muted">The workbook is too large for the address: keep it in a file or a ConfigMap.</span>}
       {!past && <Rights tab={tab} />}
       <span class="choices">
-        {gone > 0 && <button class="link" onClick={() => void sheet.attempt(() => sheet.book.removeGone(tab))}>Remove {count(gone, 'deleted row')}</button>}
+        {gone > 0 && !past && <button class="link" onClick={() => void sheet.attempt(() => sheet.book.removeGone(tab))}>Remove {count(gone, 'deleted row')}</button>}
         {tab.selected && !past && <button onClick={() => open('column')}>Columns…</button>}
         <button onClick={() => open('files')}>Files…</button>
         {!past && (
@@ -108,7 +108,7 @@ function noteOf(sheet: Sheet, tab: Tab, row: number, column: number): string {
   const key = keyOf(row, column);
   const input = tab.inputs.get(key);
   const entry = tab.entryAt(row);
-  if (entry?.gone && column <= tab.lastBound) return 'The object was deleted.';
+  if (entry?.gone && column <= tab.lastBound) return tab.goneWords;
   if (input === undefined || !entry || !tab.columnAt(column)) return '';
   const stopped = sheet.automatic.stopped(tab, key);
   if (stopped) return stopped;

@@ -65,6 +65,7 @@ export class Book {
         void this.#trim(of);
         this.touch();
       },
+      untouched: () => this.tabs.every(({ inputs }) => inputs.size === 0),
     });
     fill(tab);
     this.tabs.push(tab);

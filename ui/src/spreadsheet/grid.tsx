@@ -116,7 +116,7 @@ interface Look {
 function Row({ look, row, top }: { look: Look; row: number; top: number }) {
   const { tab, columns, template } = look;
   return (
-    <div class={`line ${row === 1 ? 'names' : ''} ${tab.entryAt(row)?.gone ? 'gone' : ''}`} role="row" aria-rowindex={row} style={{ ...template, transform: top ? `translateY(${top}px)` : undefined }}>
+    <div class={`line ${row === 1 ? 'names' : ''} ${tab.entryAt(row)?.gone ? (tab.at ? 'absent' : 'gone') : ''}`} role="row" aria-rowindex={row} style={{ ...template, transform: top ? `translateY(${top}px)` : undefined }}>
       <span role="rowheader" class="number">{row}</span>
       {columns.map((column) => <Cell key={column} look={look} row={row} column={column} />)}
     </div>

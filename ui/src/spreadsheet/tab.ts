@@ -40,6 +40,8 @@ export interface Told {
   /** Cells changed that formulas may use. */
   typed(inputs: Input[]): void;
   changed(tab: Tab): void;
+  /** Nothing was typed in any tab, so nothing refers to a row. */
+  untouched(): boolean;
 }
 
 export class Tab {
@@ -81,6 +83,16 @@ export class Tab {
   /** Why the values are not those of the shown moment; empty if they are. */
   get problem(): string {
     return this.#loading?.problem || this.#source?.problem || this.#pastProblem;
+  }
+
+  /** Why nothing is known of the shown moment of the past; empty if it is. The entries are then those of another one. */
+  get unknown(): string {
+    return this.#at && !this.complete ? this.problem : '';
+  }
+
+  /** What there is to say about an entry that is gone. */
+  get goneWords(): string {
+    return this.#at ? 'The object does not exist at this moment.' : 'The object was deleted.';
   }
 
   get namespaces(): string[] | null {
@@ -149,7 +161,7 @@ export class Tab {
     const entry = this.entryAt(row)!;
     const of = this.columnAt(column)!;
     const value = entry.values[column - firstColumn];
-    return of.fixed || (entry.gone ? 'The object was deleted.' : typeof value === 'object' && value !== null ? 'The cell is a whole object or array: add columns for what is in it.' : '');
+    return of.fixed || (entry.gone ? this.goneWords : typeof value === 'object' && value !== null ? 'The cell is a whole object or array: add columns for what is in it.' : '');
   }
 
   /** The name of a column, in row 1. */
@@ -229,9 +241,14 @@ export class Tab {
   }
 
   #reconcile(source: Source<Item>): void {
+    const inputs: Input[] = [];
+    // The objects of another moment need no rows.
+    if (this.#whole && this.#whole !== source && this.told.untouched()) {
+      for (let row = firstRow; row <= this.lastRow; row++) for (let column = 1; column <= this.lastBound; column++) inputs.push([this.index, row, column, '']);
+      this.removeRows(firstRow, this.entries.length);
+    }
     this.#whole = source;
     const items = [...source.lines.values()].sort((a, b) => (a.key < b.key ? -1 : 1));
-    const inputs: Input[] = [];
     for (const [i, { namespace, name, uid }] of this.#stored.splice(0).entries()) {
       // A row without an object keeps its place, too.
       const key = !name ? `row ${i}` : namespace ? `${namespace}/${name}` : name;

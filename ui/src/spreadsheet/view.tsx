@@ -10,6 +10,7 @@ import { session } from '../app/login';
 import { filter, kind, mode, sheet as address, view } from '../app/state';
 import { parseFilter } from '../app/filter';
 import { rowHeight } from '../app/window';
+import { NotKnown } from '../time/nearest';
 import { learn, problem as unknown, resources } from '../kinds/known';
 import { named } from '../kinds/resources';
 import { Bar, FormulaBar } from './bar';
@@ -116,7 +117,7 @@ function Workbench({ sheet }: { sheet: Sheet }) {
       <Bar sheet={sheet} open={setDialog} close={closeSheet} />
       <FormulaBar sheet={sheet} />
       <div class="sheet-main">
-        <Grid sheet={sheet} />
+        {sheet.active!.unknown ? <NotKnown kind={sheet.active!.selected!.resource.kind} resource={sheet.active!.selected!.resource.id} why={sheet.active!.unknown} /> : <Grid sheet={sheet} />}
         {sheet.review.value && !mode.value && <Review sheet={sheet} />}
       </div>
       <div class="sheet-tabs">

@@ -70,9 +70,11 @@ export function Changes({ history }: { history: History }) {
       <SideTabs />
       <Span from={from} to={to} />
       <Export named={(found?.items ?? []).map((item) => item.namespace ?? '')} />
-      <Kinds counts={counts} found={found} />
-      <Which />
-      <Marks />
+      <div class="filters">
+        <Kinds counts={counts} found={found} />
+        <Which />
+        <Marks />
+      </div>
       {message && <p class="failure">{message}</p>}
       {unknown.map((part) => <p key={part.from} class="gap-note muted">{unknownWords(part, covered, recordedFrom.value)}</p>)}
       {!!counts?.denied?.length && <p class="gap-note muted">Left out, where you may not list them: {counts.denied.join(', ')}.</p>}

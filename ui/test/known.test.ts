@@ -1,0 +1,66 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// What is not known: in the words and the time zone of the page, with the nearest moments that are.
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { knownSpans, nearestKnown, timeOf, type Recorded } from '../src/time/known';
+
+Object.assign(globalThis, { location: { search: '', href: 'http://x/ui/' }, matchMedia: () => ({ matches: false, addEventListener() {} }) });
+const { ended } = await import('../src/app/now');
+const { utc } = await import('../src/app/zone');
+const { inWords } = await import('../src/time/refusals');
+
+utc.value = true;
+ended.value = Date.parse('2026-11-21T23:59:59Z');
+
+test('the sentences of the gateway have the words and the times of the page', () => {
+  for (const [said, want] of [
+    ['in a gap of the recorded history: 2026-11-21T09:10:00.000Z; pods were not observed between 812 (2026-11-21T09:09:58.123Z) and 900 (2026-11-21T09:12:03.001Z): these two are the nearest moments that are known', 'Nothing was observed of pods from 09:09:58 UTC to 09:12:03 UTC.'],
+    ['in a gap of the recorded history: 850; deployments.apps were not observed between 2026-11-20T09:09:58.123Z and 2026-11-21T09:12:03.001Z: these two are the nearest moments that are known', 'Nothing was observed of deployments.apps from 2026-11-20 09:09:58 UTC to 09:12:03 UTC.'],
+    ['before the recorded history: 2026-11-21T09:00:00.000Z; pods are recorded from 607 (2026-11-21T09:49:12.200Z) to 2501 (2026-11-21T09:53:48.851Z)', 'The record of pods begins at 09:49:12 UTC.'],
+    ['before the recorded history: no pods are recorded', 'Nothing is recorded of pods.'],
+    ['after the recorded history: 2026-11-22T23:00:00.000Z is after the end of the recording, 2026-11-21T23:53:48.868Z', 'The recording ends at 23:53:48 UTC.'],
+    ['after the recorded history: 99999; pods are recorded from 607 (2026-11-21T09:49:12.200Z) to 2501 (2026-11-21T09:53:48.851Z)', 'The resourceVersion 99999 of pods is not recorded: the record ends at 09:53:48 UTC.'],
+    ['not recorded: pods are recorded until 2026-11-21T09:53:48.851Z: the API server has not answered since 2026-11-21T09:53:50Z', 'The record of pods ends at 09:53:48 UTC: the API server has not answered since 09:53:50 UTC.'],
+    ['nothing is recorded of pods "shop/x"; pods were not observed between 2026-11-21T09:53:48.868Z and 2026-11-21T09:54:00.000Z', 'nothing is recorded of pods "shop/x"; pods were not observed between 09:53:48 UTC and 09:54:00 UTC'],
+    // Values that were sent stay as they are, and all other words.
+    ['spec.startTime: Invalid value: "2026-11-21T09:53:48.868Z": it is in the past', 'spec.startTime: Invalid value: "2026-11-21T09:53:48.868Z": it is in the past'],
+    ['pods "x" not found', 'pods "x" not found'],
+    ['', ''],
+  ]) assert.equal(inWords(said), want);
+});
+
+const point = (minute: number) => ({ resourceVersion: String(100 * minute), time: at(minute) });
+const at = (minute: number): string => `2026-11-21T09:${String(minute).padStart(2, '0')}:00.000Z`;
+const ms = (minute: number): number => Date.parse(at(minute));
+const recorded = (resource: string, from: number, to: number, gaps: [number, number][] = [], moreGaps = 0): Recorded =>
+  ({ resource, epochs: [{ span: { from: point(from), to: point(to) }, gaps: gaps.map(([a, b]) => ({ from: point(a), to: point(b) })).reverse(), moreGaps }] });
+const now = { now: at(50), recording: { state: 'on' }, upstream: { answers: true } };
+const nearest = (minute: number, resources: Recorded[], index: Parameters<typeof knownSpans>[1] = now): number[] =>
+  nearestKnown(ms(minute), resources.map((one) => knownSpans(one, index))).map((time) => (time - ms(0)) / 60_000);
+
+test('the nearest moments at which all resources are known', () => {
+  const pods = recorded('pods', 10, 40, [[20, 30]]);
+  assert.deepEqual(nearest(25, [pods]), [20, 30]);
+  assert.deepEqual(nearest(15, [pods]), [15], 'a known one');
+  assert.deepEqual(nearest(5, [pods]), [10], 'before the record');
+  assert.deepEqual(nearest(45, [pods]), [45], 'what has not changed since is known');
+  assert.deepEqual(nearest(45, [pods], { ...now, upstream: { answers: false } }), [40], 'but not while the API server does not answer');
+  assert.deepEqual(nearest(45, [pods], { now: at(50), recording: { state: 'failed' } }), [40], 'nor after recording has stopped');
+  assert.deepEqual(nearest(55, [pods], { now: at(50), recording: { state: 'ended' } }), [50], 'after the end of a recording');
+  // The gaps of two resources overlap, and one ends where another begins.
+  assert.deepEqual(nearest(25, [pods, recorded('nodes', 10, 40, [[18, 22], [29, 33]])]), [18, 33]);
+  assert.deepEqual(nearest(25, [pods, recorded('nodes', 32, 40)]), [32], 'nothing before');
+  assert.deepEqual(nearest(15, [recorded('pods', 10, 40, [[20, 30]], 3)]), [20], 'older gaps are not listed');
+  const twice: Recorded = { resource: 'pods', epochs: [...recorded('', 30, 40).epochs, ...recorded('', 5, 20).epochs] };
+  assert.deepEqual(nearest(25, [twice]), [20, 30], 'between two epochs');
+});
+
+test('a resourceVersion has the time of its gap', () => {
+  const all = [recorded('nodes', 10, 40), recorded('pods', 10, 40, [[20, 30]])];
+  assert.equal(timeOf(2500n, all), ms(25));
+  assert.equal(timeOf(5n, all), 0);
+  assert.equal(timeOf(9000n, all), Infinity);
+});
