@@ -147,6 +147,21 @@ test('objects that did not exist yet are in no view of a moment', async () => {
   await page.close();
 });
 
+test('the opener finds namespaces without Pods', async () => {
+  const { items } = await (await fetch(`${recording.url}/api/v1/namespaces`)).json();
+  const pods = (await (await fetch(`${recording.url}/api/v1/pods`)).json()).items;
+  const empty = items.map(({ metadata }) => metadata.name).filter((name) => !pods.some(({ metadata }) => metadata.namespace === name));
+  assert.ok(empty.length > 0);
+  const page = await openBoard(browser, recording.url);
+  await page.keyboard.press('Control+k');
+  for (const name of [...empty, 'shop']) {
+    await page.getByRole('combobox', { name: /Kind/ }).fill(name);
+    await page.locator('.opener [role="option"]').filter({ hasText: `only namespace ${name}` }).waitFor();
+  }
+  clean(page);
+  await page.close();
+});
+
 test('on a phone, the list of changes shows several entries at its first height', async () => {
   for (const query of [{ at: '2026-11-21T23:53:20Z' }, { reach: 'all' }]) {
     const page = await openBoard(browser, recording.url, { side: 'changes', ...query }, { viewport: { width: 390, height: 844 }, hasTouch: true, isMobile: true });

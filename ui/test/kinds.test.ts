@@ -110,10 +110,10 @@ test('the opener reads kinds, names, namespaces and labels in any order', () => 
   assert.deepEqual(brief('app=web ns:shop'), [undefined, 'app=web ns:shop', '', 'shop']);
   const f = filled(2, 2);
   f.apply();
-  const words = (text: string): string[] => choicesOf(text, RESOURCES, f.cluster, []).map((c) => (c.to === 'kind' ? `${c.resource.id} ${c.filter}`.trim() : c.to === 'object' ? c.path : c.to === 'namespace' ? `ns ${c.name}` : `board ${c.filter}`));
+  const words = (text: string): string[] => choicesOf(text, RESOURCES, f.cluster, [], ['shop-empty']).map((c) => (c.to === 'kind' ? `${c.resource.id} ${c.filter}`.trim() : c.to === 'object' ? c.path : c.to === 'namespace' ? `ns ${c.name}` : `board ${c.filter}`));
   assert.deepEqual(words('widg'), ['widgets.example.com', 'board widg']);
   assert.deepEqual(words('web-0-1'), ['/api/v1/namespaces/shop/pods/web-0-1', 'board web-0-1']);
-  assert.deepEqual(words('shop'), ['ns shop', 'board shop']);
+  assert.deepEqual(words('shop'), ['ns shop', 'ns shop-empty', 'board shop'], 'also without Pods');
   assert.equal(words('').length, RESOURCES.length);
   const found = objectsOf([['a', 'my-web'], ['b', 'web-2'], ['b', 'web'], ['b', 'other']], read('deploy web', RESOURCES), ({ name }, namespace) => `/${namespace}/${name}`);
   assert.deepEqual(found.map((c) => 'path' in c && c.path), ['/b/deployments/web', '/b/deployments/web-2', '/a/deployments/my-web']);

@@ -6,7 +6,7 @@
 import { batch } from '@preact/signals';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { getJSON, METADATA } from '../app/api';
-import { cluster, filter, kind, mode, opener, selection, selectionOf, view } from '../app/state';
+import { cluster, filter, kind, mode, opener, scope, selection, selectionOf, view } from '../app/state';
 import { useDialog } from '../shell/focus';
 import { learn, problem, resources } from './known';
 import { collection, type Resource } from './resources';
@@ -17,8 +17,10 @@ const maxSearched = 5000;
 /** Typing on within this time makes no request, in milliseconds. */
 const pause = 120;
 
+const NAMESPACES = { group: '', version: 'v1', name: 'namespaces' };
+
 /** The names of the objects of a resource. */
-async function namesOf(resource: Resource, at: string, signal: AbortSignal): Promise<[string | null, string][]> {
+async function namesOf(resource: Pick<Resource, 'group' | 'version' | 'name'>, at: string, signal: AbortSignal): Promise<[string | null, string][]> {
   const { items } = await getJSON<{ items: { metadata: { namespace?: string; name: string } }[] | null }>(
     `${collection(resource)}?limit=${maxSearched}`, at, signal, METADATA,
   );
@@ -77,10 +79,17 @@ export function Opener() {
       stop.abort();
     };
   }, [id, moment]);
+  const [namespaces, setNamespaces] = useState<string[]>([]);
+  useEffect(() => {
+    const stop = new AbortController();
+    // A reader who may not list them finds those whose Pods they may read.
+    namesOf(NAMESPACES, moment, stop.signal).then((rows) => setNamespaces(rows.map(([, name]) => name)), () => stop.signal.aborted || setNamespaces(scope.value.namespaces ?? []));
+    return () => stop.abort();
+  }, [moment]);
   const objects = id && found.id === id ? objectsOf(found.rows, wanted, collection) : [];
   const asked = resources.value !== null || problem.value !== '';
   // Before the resources are known, the first choice would often be another one.
-  const choices = asked ? choicesOf(text, known, cluster, objects) : [];
+  const choices = asked ? choicesOf(text, known, cluster, objects, namespaces) : [];
   const current = Math.min(at, choices.length - 1);
   const keys = (event: KeyboardEvent): void => {
     const by = { ArrowDown: 1, ArrowUp: -1 }[event.key];

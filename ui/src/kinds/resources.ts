@@ -25,5 +25,5 @@ export function named(resources: Resource[], text: string): Resource | undefined
 }
 
 /** The API path of the collection, in a namespace or in all. */
-export const collection = ({ group, version, name }: Resource, namespace = ''): string =>
+export const collection = ({ group, version, name }: Pick<Resource, 'group' | 'version' | 'name'>, namespace = ''): string =>
   `/${group ? `apis/${group}` : 'api'}/${version}/${namespace ? `namespaces/${namespace}/` : ''}${name}`;

@@ -39,8 +39,8 @@ export function read(text: string, resources: Resource[]): Wanted {
   return { resource, filter: rest.join(' '), name: of('name'), namespace: of('ns') };
 }
 
-/** The choices for a text, the best first. `objects` are some of the wanted kind. */
-export function choicesOf(text: string, resources: Resource[], cluster: Cluster, objects: Choice[]): Choice[] {
+/** The choices for a text, the best first. `objects` are some of the wanted kind, `namespaces` those that are known, also without Pods. */
+export function choicesOf(text: string, resources: Resource[], cluster: Cluster, objects: Choice[], namespaces: string[]): Choice[] {
   const wanted = read(text, resources);
   const word = text.trim().toLowerCase().split(/\s+/)[0] ?? '';
   const choices: Choice[] = [];
@@ -48,15 +48,16 @@ export function choicesOf(text: string, resources: Resource[], cluster: Cluster,
   const begins = (one: Resource): boolean => one.id.startsWith(word) || one.names.some((name) => name.startsWith(word));
   const similar = resources.filter((one) => one !== wanted.resource && (begins(one) || (word.length > 2 && one.id.includes(word))));
   for (const resource of similar.sort((a, b) => Number(begins(b)) - Number(begins(a))).slice(0, word ? 12 : 40)) choices.push({ to: 'kind', resource, filter: '' });
-  if (!wanted.resource && word) choices.push(...onBoard(wanted, cluster), ...(wanted.filter ? [{ to: 'board' as const, filter: wanted.filter }] : []));
+  if (!wanted.resource && word) choices.push(...onBoard(wanted, cluster, namespaces), ...(wanted.filter ? [{ to: 'board' as const, filter: wanted.filter }] : []));
   return choices;
 }
 
 /** Namespaces, Nodes and Pods with a part of a name. */
-function onBoard({ name, namespace }: Wanted, cluster: Cluster): Choice[] {
+function onBoard({ name, namespace }: Wanted, cluster: Cluster, known: string[]): Choice[] {
   const part = name || namespace;
   if (!part) return [];
-  const namespaces = [...new Set(cluster.namespace.subarray(0, cluster.length))].map((id) => cluster.strings[id] ?? '').filter((one) => one.includes(part)).sort();
+  const ids = new Set(cluster.namespace.subarray(0, cluster.length).filter((_, row) => cluster.has(row)));
+  const namespaces = [...new Set([...known, ...[...ids].map((id) => cluster.strings[id])])].filter((one) => one.includes(part)).sort();
   const nodes = [...cluster.nodes.keys()].filter((one) => one.includes(part)).slice(0, 5);
   const pods: Choice[] = [];
   for (let row = 0; row < cluster.length && pods.length < maxObjects; row++) {
