@@ -71,7 +71,7 @@ export default defineConfig(({ mode }) => ({
       output: {
         assetFileNames: later,
         // What several of these parts use.
-        codeSplitting: { includeDependenciesRecursively: false, groups: [{ name: 'later-shared', test: /\/(informer\/src|src\/(kinds|spreadsheet|write|actions)|src\/panel(?=\/(copy|diff|difference|yaml)\.)|src\/shell(?=\/(rows|scrolling)\.)|src\/app(?=\/frame\.))\/(?!(index|view|opener|table|search)\.)/, minShareCount: 2 }] },
+        codeSplitting: { includeDependenciesRecursively: false, groups: [{ name: 'later-shared', test: /\/(informer\/src|src\/(kinds|spreadsheet|write|actions)|src\/panel(?=\/(copy|diff|difference|yaml)\.)|src\/shell(?=\/(rows|scrolling)\.)|src\/app(?=\/frame\.)|src\/time(?=\/(known|nearest)\.))\/(?!(index|view|opener|table|search)\.)/, minShareCount: 2 }] },
         chunkFileNames: (chunk: { isDynamicEntry: boolean }) => `assets/${chunk.isDynamicEntry ? 'later-' : ''}[name]-[hash].js`,
       },
       ...(mode === 'bench' ? { input: 'bench/index.html' } : {}),

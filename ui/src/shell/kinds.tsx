@@ -8,3 +8,5 @@ import { later } from './later';
 export const Kinds = later(async () => (await import('../kinds')).Kinds, (words) => <div class="table kinds empty" tabIndex={0}><p role="status">{words}</p></div>);
 export const Opener = later(async () => (await import('../kinds')).Opener);
 export const Spreadsheet = later(async () => (await import('../spreadsheet')).Spreadsheet, (words) => <div class="spreadsheet empty" tabIndex={0}><p role="status">{words}</p></div>);
+/** Buttons for the nearest known moments. */
+export const Nearest = later(async () => (await import('../kinds')).Nearest);

@@ -7,11 +7,11 @@ import { asked } from '../app/login';
 import { refresh, cluster, mode, scope, status } from '../app/state';
 import { count, sentence } from '../data/quantity';
 import { zoned } from '../time/words';
+import { Nearest } from './kinds';
 import { later } from './later';
 import { Seen } from './seen';
 
 const Nobody = later(async () => (await import('./nobody')).Nobody);
-const Nearest = later(async () => (await import('../time/nearest')).Nearest);
 
 /** Says in words why the board is empty or out of date. */
 export function Notice() {
