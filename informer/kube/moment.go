@@ -26,7 +26,7 @@ const momentForms = "use now, an age such as 10m, 1h30m or 2d, a time such as 20
 // ParseMoment parses the texts that people and programs write for a moment:
 //
 //	now
-//	10m, 1h30m, 2d, 1d12h          an age before now
+//	10m, 1h30m, 2d, 1d12h, 2y5d    an age before now; " ago" may follow
 //	rv:12031, 12031                a resourceVersion
 //	2026-01-31T15:04:05.5+01:00    a time, as in RFC 3339
 //	2026-01-31 15:04:05, 15:04     parts of it
@@ -50,7 +50,7 @@ func ParseMoment(text string, now time.Time) (Moment, error) {
 	if at, ok := parseTime(withOffset(text), now); ok {
 		return Moment{At: at}, nil
 	}
-	if age, ok := parseAge(text); ok {
+	if age, ok := parseAge(strings.TrimSuffix(text, " ago")); ok {
 		return Moment{At: now.Add(-age), Ago: true}, nil
 	}
 	return Moment{}, fmt.Errorf("%q is not a moment: %s", text, momentForms)
@@ -113,18 +113,28 @@ func lastAt(clock, now time.Time) time.Time {
 	return on(-1)
 }
 
-const day = 24 * time.Hour
+const (
+	day    = 24 * time.Hour
+	year   = 365 * day // as kubectl counts it
+	maxAge = 179 * year
+)
 
-// parseAge parses a Go duration that may begin with days.
+// parseAge parses a Go duration that may begin with years and days.
 func parseAge(text string) (time.Duration, bool) {
 	var age time.Duration
-	if days, rest, ok := strings.Cut(text, "d"); ok {
-		n, err := strconv.ParseUint(days, 10, 16) // up to 179 years
-		if err != nil {
+	for _, unit := range []struct {
+		name   string
+		length time.Duration
+	}{{"y", year}, {"d", day}} {
+		count, rest, ok := strings.Cut(text, unit.name)
+		if !ok {
+			continue
+		}
+		n, err := strconv.ParseUint(count, 10, 32)
+		if err != nil || n > uint64((maxAge-age)/unit.length) {
 			return 0, false
 		}
-		age, text = time.Duration(n)*day, rest
-		if text == "" {
+		if age, text = age+time.Duration(n)*unit.length, rest; text == "" {
 			return age, true
 		}
 	}

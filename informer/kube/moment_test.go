@@ -42,6 +42,9 @@ func TestParseMoment(t *testing.T) {
 		"13:30:00 UTC+2":            {At: now.Add(-30 * time.Minute)},
 		"08:00 UTC-3:30":            {At: now.Add(-30 * time.Minute)},
 		"2026-03-01 17:15 UTC+5:45": {At: now.Add(-30 * time.Minute)},
+		"10m ago":                   {At: now.Add(-10 * time.Minute), Ago: true},
+		"2y5d":                      {At: now.Add(-735 * 24 * time.Hour), Ago: true},
+		"1y ago":                    {At: now.Add(-365 * 24 * time.Hour), Ago: true},
 		"rv:1":                      {RV: 1},
 		"12031":                     {RV: 12031},
 		"rv:18446744073709551615":   {RV: 1<<64 - 1},
@@ -56,7 +59,7 @@ func TestParseMoment(t *testing.T) {
 		}
 	}
 	for _, text := range []string{
-		"", "Now", "yesterday", "-10m", "+10m", "01", "1d-3h", "d", "1.5d", "2d3d", "99999d", "1h2d",
+		"", "Now", "yesterday", "-10m", "+10m", "01", "1d-3h", "d", "1.5d", "2d3d", "99999d", "1h2d", "1d2y", "180y", "179y1d", "y", "ago", " ago", "now ago", "11:30 ago", "rv:1 ago",
 		"UTC", "10m UTC", "now UTC", "11:30 UTC+", "11:30 UTC+99", "11:30Z UTC", "11:30 CET",
 		"rv:", "rv:0", "rv:-1", "rv:+1", "rv:x", "rv:18446744073709551616", "18446744073709551616", "9999999h",
 		"2026-02-30", "2026-2-28", "24:00", "12:60", "11:30 PM", "2026-02-28_23:00", "2026-02-28T23", "28.02.2026", "11:30 UTC1", "11:30 UTC+", "11:30Z UTC", " UTC", " 11:30", "T11:30",
