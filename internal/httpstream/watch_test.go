@@ -24,10 +24,10 @@ import (
 // owner is an Owner without a resource.
 type owner struct{}
 
-func (owner) CloseWatch()          {}
+func (owner) CloseWatch()                 {}
 func (owner) Unwritable(wire.Form, error) {}
-func (owner) Oldest() uint64       { return 20 }
-func (owner) Heard() time.Time     { return time.Now() }
+func (owner) Oldest() uint64              { return 20 }
+func (owner) Heard() time.Time            { return time.Now() }
 
 // lastFrames is a frameSink that calls then at the first flush.
 type lastFrames struct {
