@@ -97,6 +97,8 @@ func TestMovingPicture(t *testing.T) {
 		if left := term.Wait(`^\$ ?$`); !strings.Contains(left, "pod/checkout-748bcf4cf-26jcs") {
 			t.Errorf("quitting removed the table:\n%s", left)
 		}
+		term.Type("clear; " + moving + " 0")
+		term.Wait(`^error: --speed 0 prints all changes at once`)
 		return
 	}
 	term.Type("clear; " + moving + " 4")
