@@ -120,12 +120,12 @@ func (e *StatusError) asError() error {
 	return e
 }
 
-// Unreadable reports whether the answer may mean that the API server cannot read this
+// unreadable reports whether the answer may mean that the API server cannot read this
 // collection: an object cannot be converted or decrypted (500), or the API server's own
 // cache gets no list of it for such a reason (429, "storage is (re)initializing"). An API
 // server that is overloaded answers 429 without a Status; one that is not ready may
 // answer all collections so.
-func (e *StatusError) Unreadable() bool {
+func (e *StatusError) unreadable() bool {
 	return e.isStatus && (e.Code == http.StatusInternalServerError ||
 		e.Code == http.StatusTooManyRequests && strings.Contains(e.Message, "(re)initializing"))
 }

@@ -76,7 +76,8 @@ type Options struct {
 	// Ready returns since when the API server as a whole is known to be ready; zero if it
 	// is not. With it, Run also returns a [*RefusedError] when an API server that was
 	// ready has answered for RefusalGrace, and nothing else, that it cannot read the
-	// collection (see [StatusError.Unreadable]). Nil, the default, retries.
+	// collection: with 500, or with 429 and "storage is (re)initializing". Nil, the
+	// default, retries.
 	Ready func(context.Context) time.Time
 	// Watchdog replaces a watch whose bookmarks fail to arrive. The default,
 	// false, waits for the end of the watch's timeoutSeconds.
@@ -405,7 +406,7 @@ func (r *Reflector[O]) isFinal(refused *RefusedError) bool {
 // API server that is ready cannot read the collection; else err.
 func (r *Reflector[O]) unreadable(ctx context.Context, err error) error {
 	status, ok := errors.AsType[*StatusError](err)
-	if !ok || !status.Unreadable() {
+	if !ok || !status.unreadable() {
 		r.unreadableSince = time.Time{}
 		return err
 	}
