@@ -24,6 +24,12 @@ import (
 // mediaTypes are the API server's encodings: JSON, YAML, protobuf and CBOR.
 var mediaTypes = serializer.NewCodecFactory(scheme.Scheme, serializer.WithSerializer(cbor.NewSerializerInfo)).SupportedMediaTypes()
 
+// isYAML reports whether the body of a request is YAML.
+func isYAML(r *http.Request) bool {
+	name, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	return name == runtime.ContentTypeYAML
+}
+
 // An object is a pointer to an API type.
 type object[T any] interface {
 	*T

@@ -20,6 +20,9 @@ import (
 
 const (
 	maxBody = 1 << 20
+	// maxYAML is the same for YAML, of which some bytes make a hundred times as many, and an
+	// alias many more: 64 reviews are read at a time. Reviews have some hundred bytes.
+	maxYAML = 4 << 10
 	// maxRules bounds the API server's answer to a SelfSubjectRulesReview, which is kept
 	// in memory until it is reduced.
 	maxRules = 16 << 20
@@ -36,12 +39,16 @@ type Handler struct {
 
 // Serve answers a review.
 func (h *Handler) Serve(w http.ResponseWriter, r *http.Request, kind Kind) {
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	limit := int64(maxBody)
+	if isYAML(r) {
+		limit = maxYAML
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
 	if err != nil {
 		refusal := status.BadRequest("the body of the request cannot be read: " + err.Error())
 		if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
 			refusal = status.New(http.StatusRequestEntityTooLarge, metav1.StatusReasonRequestEntityTooLarge,
-				fmt.Sprintf("Request entity too large: limit is %d", maxBody))
+				fmt.Sprintf("Request entity too large: limit is %d", limit))
 		}
 		status.Write(w, r, refusal)
 		return

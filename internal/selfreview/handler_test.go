@@ -127,6 +127,11 @@ func TestMalformed(t *testing.T) {
 		if rec := post(h, path, make([]byte, maxBody+1)); rec.Code != http.StatusRequestEntityTooLarge || !strings.Contains(rec.Body.String(), "limit is 1048576") {
 			t.Errorf("%s: %d %s", path, rec.Code, rec.Body)
 		}
+		// YAML makes much of little.
+		bomb := []byte("x: [" + strings.Repeat("{},", maxYAML/3) + "{}]")
+		if rec := post(h, path, bomb, "Content-Type", "application/yaml; charset=utf-8"); rec.Code != http.StatusRequestEntityTooLarge || !strings.Contains(rec.Body.String(), "limit is 4096") {
+			t.Errorf("%s in YAML: %d %s", path, rec.Code, rec.Body)
+		}
 		r := httptest.NewRequest(http.MethodPost, path, io.MultiReader(strings.NewReader("{"), iotest.ErrReader(errors.New("reset"))))
 		rec := httptest.NewRecorder()
 		if h.Serve(rec, r, Of(r)); rec.Code != http.StatusBadRequest {

@@ -15,10 +15,17 @@ import (
 type Budget struct {
 	ctx         context.Context
 	limit, left int
+	formulas    int // how many bytes of them may still be read
 }
 
+// maxFormulas bounds the formulas of a workbook, in bytes, each time that a cell has one: to
+// read them takes a second for some MiB.
+const maxFormulas = 8 << 20
+
 // NewBudget returns a budget of some bytes.
-func NewBudget(ctx context.Context, bytes int) *Budget { return &Budget{ctx, bytes, bytes} }
+func NewBudget(ctx context.Context, bytes int) *Budget {
+	return &Budget{ctx, bytes, bytes, maxFormulas}
+}
 
 // take takes n bytes. The error wraps [ErrInvalid] if there are not as many, or is the cause
 // of the end of the context.
@@ -31,6 +38,14 @@ func (b *Budget) take(n int) error {
 		return context.Cause(b.ctx)
 	}
 	return nil
+}
+
+// takeFormula takes the time and the memory that a formula takes.
+func (b *Budget) takeFormula(text string) error {
+	if b.formulas -= len(text); b.formulas < 0 {
+		return invalid("its formulas are too long: together they have more than %d MiB", maxFormulas>>20)
+	}
+	return b.take(len(text))
 }
 
 // The memory that things take, in bytes: measured with those of their maps, and of slices that

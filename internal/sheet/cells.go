@@ -58,11 +58,11 @@ func (p *parts) readCells(part string) (cells [][]fileCell, edited int, err erro
 		if !ok {
 			return nil, 0, invalid("%s: a cell of row %d has the formula %s, which is not there", part, c.row, c.share)
 		}
-		formula := shiftFormula(r.cells[from.row-1][from.column-1].formula, c.row-from.row, c.column-from.column)
-		if err := p.take(len(formula)); err != nil {
+		formula := r.cells[from.row-1][from.column-1].formula
+		if err := p.takeFormula(formula); err != nil {
 			return nil, 0, err
 		}
-		r.cells[c.row-1][c.column-1].formula = formula
+		r.cells[c.row-1][c.column-1].formula = shiftFormula(formula, c.row-from.row, c.column-from.column)
 	}
 	return r.cells, r.edited + r.rows, nil
 }
@@ -150,7 +150,7 @@ func (r *sheetReader) cell() error {
 	}
 	row := &r.cells[r.row-1]
 	if more := r.column - len(*row); more > 0 {
-		if err := r.take(more*costCell + len(r.formula)); err != nil {
+		if err := r.take(more * costCell); err != nil {
 			return err
 		}
 		*row = append(*row, make([]fileCell, more)...)
@@ -159,6 +159,9 @@ func (r *sheetReader) cell() error {
 	at := spot{r.row, r.column}
 	switch {
 	case r.formula != "":
+		if err := r.takeFormula(r.formula); err != nil {
+			return err
+		}
 		c.formula = fromFile(r.formula)
 		if r.share != "" {
 			r.masters[r.share] = at
