@@ -95,6 +95,14 @@ func TestUnreadable(t *testing.T) {
 		}
 	}
 	refused("the watch has ended")
+	// What is recorded of it ends, and no command tells that as an absence of changes.
+	for _, args := range [][]string{
+		{"changes", "things", "--since", "20s"}, {"diff", "things", "--from", "20s"}, {"history", "thing/a"},
+		{"story", "thing/a"}, {"get", "things", "--at", "now"}, {"diagnose"},
+	} {
+		out, _ := c.Command(t.Context(), append(args, "-n", "default", "--server", gateway.URL)...)
+		t.Logf("%v\n%s", args, out)
+	}
 	gateway.Kill()
 	if err := gateway.Restart(); err != nil {
 		t.Fatal(err)

@@ -80,7 +80,7 @@ func (m *metrics) Collect(ch chan<- prometheus.Metric) {
 	}
 	status, _ := m.r.Status()
 	up := 0.0
-	if status.Recording && len(status.NotServed) == 0 && len(status.NotAllowed) == 0 {
+	if status.Recording && len(status.NotServed) == 0 && len(status.Refused) == 0 {
 		up = 1
 	}
 	gauge(descUp, up)

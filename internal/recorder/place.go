@@ -61,7 +61,7 @@ func (r *Recorder) Missing(id kube.Resource) string {
 		s.mu.Unlock()
 		switch {
 		case t != nil && t.refused.Load() != nil:
-			return "watchkeeper may not list and watch them: " + t.refused.Load().Message
+			return "the API server refuses to list and watch them: " + t.refused.Load().Message
 		case t != nil:
 			return "they have not been listed yet"
 		}

@@ -515,14 +515,14 @@ func TestRefused(t *testing.T) {
 	until(t, "a recorder of Pods", func() bool { return len(g.r.Recorded()) == 1 })
 	until(t, "a status", func() bool {
 		s, _ := g.r.Status()
-		return s.Recording && s.Resources == 1 && slices.Equal(s.NotAllowed, []string{"pods"})
+		return s.Recording && s.Resources == 1 && slices.Equal(s.Refused, []string{"pods (403)"})
 	})
-	if why := g.r.Missing(pods); !strings.Contains(why, "may not list and watch") {
+	if why := g.r.Missing(pods); !strings.Contains(why, "refuses to list and watch") {
 		t.Errorf("missing: %q", why)
 	}
 	api.change(func() { api.refuse = 0 })
 	g.recorded(api.write("a", "1"))
-	until(t, "a status without a refusal", func() bool { s, _ := g.r.Status(); return len(s.NotAllowed) == 0 })
+	until(t, "a status without a refusal", func() bool { s, _ := g.r.Status(); return len(s.Refused) == 0 })
 	api.counts()
 	api.change(func() { api.refuse = 404 })
 	api.disconnect()
@@ -534,6 +534,12 @@ func TestRefused(t *testing.T) {
 	want(t, "state", state(t, st), "a=2")
 	if lists, _ := api.counts(); lists != 1 {
 		t.Errorf("%d lists", lists)
+	}
+	// What changes from here on is not known, and must not be told as nothing.
+	record, _ := g.r.continuity(pods).current()
+	record.Pause(&reflector.RefusedError{Code: 500, Message: "conversion webhook failed"})
+	if err := g.r.Sync(t.Context(), pods); !errors.Is(err, ErrNotRecorded) || !strings.Contains(err.Error(), "refused with 500: conversion webhook failed") {
+		t.Errorf("while it is refused: %v", err)
 	}
 }
 

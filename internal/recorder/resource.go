@@ -234,14 +234,18 @@ func (r *resourceRecorder) heard(outage bool) {
 // answers.
 const catchUpTimeout = 3 * time.Second
 
-// observed waits for a moment for the end of a silence. During an outage it does not wait:
-// the API server's contact says since when nothing is known.
+// observed waits for a moment for the end of a silence; not if the API server has refused the
+// resource. During an outage it does not wait: the API server's contact says since when
+// nothing is known.
 func (r *resourceRecorder) observed(ctx context.Context) error {
 	for deadline := time.Now().Add(catchUpTimeout); ; {
 		s := r.w.silence.get()
+		refused := r.refused.Load()
 		switch {
-		case s.since.IsZero(), r.refused.Load() != nil, r.s.r.opts.Upstream.Contact().Err != nil:
+		case s.since.IsZero(), r.s.r.opts.Upstream.Contact().Err != nil:
 			return nil
+		case refused != nil:
+			return fmt.Errorf("%w since %s: %w", ErrNotRecorded, s.since.UTC().Format(time.RFC3339), refused)
 		case time.Now().After(deadline):
 			return fmt.Errorf("%w since %s: it is not watched", ErrNotRecorded, s.since.UTC().Format(time.RFC3339))
 		case !sleep(ctx, 20*time.Millisecond):
@@ -266,6 +270,9 @@ func (r *resourceRecorder) Pause(err error) time.Duration {
 			r.c.requireList() // another resource may get the name
 		} else {
 			r.refused.Store(refused)
+		}
+		if refused.Code == http.StatusTooManyRequests || refused.Code >= http.StatusInternalServerError {
+			return r.s.r.retry // not for want of a right
 		}
 		return r.s.r.retryRefused
 	case !errors.Is(err, watchcache.ErrDamaged):

@@ -4,6 +4,7 @@
 package recorder
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/watchkeeper/watchkeeper/informer/kube"
@@ -39,10 +40,10 @@ type Status struct {
 	NotServed []string
 	// Dir is the cluster's directory; Options.Dir while the cluster is not known.
 	Dir string
-	// Resources is the number of resources that are selected and exist. Of these, NotAllowed
-	// may not be listed and watched, and are not recorded.
-	Resources  int
-	NotAllowed []string
+	// Resources is the number of resources that are selected and exist. Of these, the API
+	// server refuses to list and watch Refused, each with its code, which are not recorded.
+	Resources int
+	Refused   []string
 	history.Usage
 }
 
@@ -71,11 +72,11 @@ func (r *Recorder) Status() (s Status, ok bool) {
 		all := session.all()
 		s.Resources = len(all)
 		for _, t := range all {
-			if t.refused.Load() != nil {
-				s.NotAllowed = append(s.NotAllowed, t.id.GroupResource())
+			if why := t.refused.Load(); why != nil {
+				s.Refused = append(s.Refused, fmt.Sprintf("%s (%d)", t.id.GroupResource(), why.Code))
 			}
 		}
-		slices.Sort(s.NotAllowed)
+		slices.Sort(s.Refused)
 	}
 	return s, true
 }

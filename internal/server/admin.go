@@ -70,9 +70,9 @@ func readyz(gw *gateway.Gateway, up *upstream.Server, rec *recorder.Recorder, w 
 	case !recording:
 	case !status.Recording:
 		note = fmt.Sprintf("[-]history nothing is recorded: %s\n", status.Problem)
-	case len(status.NotAllowed) > 0:
-		note = fmt.Sprintf("[-]history recording %d of %d resources; not allowed to list and watch: %s\n",
-			status.Resources-len(status.NotAllowed), status.Resources, strings.Join(status.NotAllowed, ", "))
+	case len(status.Refused) > 0:
+		note = fmt.Sprintf("[-]history recording %d of %d resources; the API server refuses to list and watch: %s\n",
+			status.Resources-len(status.Refused), status.Resources, strings.Join(status.Refused, ", "))
 	default:
 		since := ""
 		if c := up.Contact(); c.Err != nil {
