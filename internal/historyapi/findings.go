@@ -10,9 +10,12 @@ import (
 	"fmt"
 	"iter"
 	"maps"
+	"net/http"
 	"slices"
 	"strings"
 	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/watchkeeper/watchkeeper/informer/kube"
 	"github.com/watchkeeper/watchkeeper/informer/scan"
@@ -21,6 +24,7 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/history"
 	"github.com/watchkeeper/watchkeeper/internal/past"
 	"github.com/watchkeeper/watchkeeper/internal/request"
+	"github.com/watchkeeper/watchkeeper/internal/status"
 	"github.com/watchkeeper/watchkeeper/internal/timeline"
 )
 
@@ -139,6 +143,12 @@ func (f *finder) read(when kube.Moment) error {
 		if !slices.ContainsFunc(recorded, func(r kube.Resource) bool { return r.GroupResource() == name }) && (f.namespace == "" || name != "apiservices.apiregistration.k8s.io") {
 			f.out.NotRecorded = append(f.out.NotRecorded, name)
 		}
+	}
+	if !slices.ContainsFunc(recorded, func(r kube.Resource) bool { return slices.Contains(readFrom, r.GroupResource()) }) {
+		if why := f.Recording().Reason; why != "" {
+			return &status.Error{Status: status.Unavailable("nothing is recorded: "+why, true)}
+		}
+		return refuse(http.StatusNotFound, metav1.StatusReasonNotFound, "none of the resources that findings are read from is recorded: %s", strings.Join(readFrom, ", "))
 	}
 	findings.Order(read)
 	s := &findings.State{At: when.At, Get: f.get, LastSeen: f.lastSeen, Observed: f.observed}

@@ -224,6 +224,23 @@ func TestFindingsUnrecorded(t *testing.T) {
 	}
 }
 
+// TestFindingsOfNothing: if nothing is recorded that fails, as after a start with a full disk,
+// that is no state in which nothing fails.
+func TestFindingsOfNothing(t *testing.T) {
+	f := newFixtureAt(t, fakeapi.New(fakeapi.Options{Allow: allow}))
+	for _, query := range []string{"", "?namespace=default"} {
+		if s, _ := statusOf(t, f.ofFindings(query)); s.Code != http.StatusNotFound || !strings.Contains(s.Message, "none of the resources that findings are read from is recorded") {
+			t.Errorf("%q: %+v", query, s)
+		}
+	}
+	f.handler.Recording = func() historyapi.RecordingState {
+		return historyapi.RecordingState{State: api.RecordingFailed, Reason: "the disk is almost full"}
+	}
+	if s, _ := statusOf(t, f.ofFindings("")); s.Code != http.StatusServiceUnavailable || !strings.Contains(s.Message, "nothing is recorded: the disk is almost full") {
+		t.Errorf("with a full disk: %+v", s)
+	}
+}
+
 // snapshotOf returns a snapshot of a timeline with some objects.
 func snapshotOf(t *testing.T, objects ...*scan.Object) *timeline.Snapshot {
 	t.Helper()
