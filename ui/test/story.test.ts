@@ -30,6 +30,15 @@ test('when an episode was', () => {
   assert.deepEqual(two.episodes.map((one) => two.span(one)), ['2026-11-20 23:01:02–23:03:04', '2026-11-20 23:50:00–2026-11-21 00:05:00']);
 });
 
+test('what is not known is not told as nothing that has changed', () => {
+  const told = (reason: string, from: string, to: string, resource = 'deployments.apps'): string => tell([], { unobserved: [{ resource, reason, from: at(from), to: at(to) }] }).number();
+  assert.equal(told('late', '22:00:00', '23:00:00'), 'nothing has changed in that time');
+  assert.equal(told('before', '21:00:00', '22:10:00'), 'nothing has changed in that time');
+  assert.equal(told('gap', '22:10:00', '22:20:00'), 'nothing is known to have changed in that time');
+  assert.equal(told('stopped', '22:00:00', '23:00:00', 'pods'), 'nothing is known to have changed in that time');
+  for (const reason of ['stopped', 'silent', 'gap', 'before']) assert.equal(told(reason, '21:59:59.5', '23:00:00.5'), 'nothing is known of that time');
+});
+
 test('how many episodes there are, and which is the most important', () => {
   assert.deepEqual([tell(null).number(), tell([]).number(), tell([]).main], ['nothing has changed in that time', 'nothing has changed in that time', undefined]);
   const teller = tell([episode(at('22:00:00'), at('22:00:00')), episode(at('22:00:00'), at('22:00:00'), { main: true })]);

@@ -29,7 +29,7 @@ func Text(w io.Writer, s api.Story, o Options) error {
 	fmt.Fprintf(&b, "%s, %s", termtext.Plain(p.subject()), p.covered())
 	switch n := len(p.Episodes); {
 	case n == 0:
-		fmt.Fprint(&b, ": nothing has changed in that time\n")
+		fmt.Fprintf(&b, ": %s\n", nothing(s))
 	case n == 1 && !p.Verbose:
 		fmt.Fprint(&b, "\n")
 	case n == 1:
@@ -52,6 +52,21 @@ func Text(w io.Writer, s api.Story, o Options) error {
 	}
 	_, err := w.Write(b.Bytes())
 	return err
+}
+
+// nothing says what is known of the time of a story without episodes.
+func nothing(s api.Story) string {
+	words := "nothing has changed in that time"
+	for _, u := range s.Unobserved {
+		switch {
+		case u.Reason == api.Late || !u.To.After(s.From) || !u.From.Before(s.To):
+		case !u.From.After(s.From) && !u.To.Before(s.To) && u.Resource == s.Resource:
+			return "nothing is known of that time"
+		case u.Reason != api.BeforeRecord: // the header has that
+			words = "nothing is known to have changed in that time"
+		}
+	}
+	return words
 }
 
 // episode prints the line of an episode, and its causes.

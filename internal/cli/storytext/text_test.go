@@ -5,6 +5,7 @@ package storytext
 
 import (
 	"bytes"
+	"strings"
 	"testing"
 	"time"
 
@@ -12,6 +13,31 @@ import (
 
 	"github.com/watchkeeper/watchkeeper/internal/api"
 )
+
+// TestNothing: that nothing was observed is not told as nothing that has changed.
+func TestNothing(t *testing.T) {
+	noon := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
+	span := func(resource, reason string, from, to int) []api.UnobservedSpan {
+		at := func(minutes int) time.Time { return noon.Add(time.Duration(minutes) * time.Minute) }
+		return []api.UnobservedSpan{{Resource: resource, Reason: reason, TimeSpan: api.TimeSpan{From: at(from), To: at(to)}}}
+	}
+	const changed, known, nothing = ": nothing has changed in that time\n", ": nothing is known to have changed in that time\n", ": nothing is known of that time\n"
+	for want, unobserved := range map[string][][]api.UnobservedSpan{
+		changed: {nil, span("pods", api.Late, 0, 60), span("pods", api.BeforeRecord, -20, 20), span("pods", api.InGap, -20, 0), span("pods", api.RecordingStopped, 60, 90)},
+		known:   {span("pods", api.InGap, 10, 20), span("pods", api.NoAnswer, 40, 70), span("nodes", api.RecordingStopped, 0, 60)},
+		nothing: {span("pods", api.RecordingStopped, 0, 60), span("pods", api.NoAnswer, -5, 60), span("pods", api.InGap, -5, 70), span("pods", api.BeforeRecord, -5, 70)},
+	} {
+		for _, spans := range unobserved {
+			var b bytes.Buffer
+			if err := Text(&b, api.Story{Resource: "pods", Kind: "Pod", Name: "web", From: noon, To: noon.Add(time.Hour), Unobserved: spans}, Options{Zone: time.UTC}); err != nil {
+				t.Fatal(err)
+			}
+			if !strings.Contains(b.String(), want) {
+				t.Errorf("%+v: %s, want%s", spans, b.String(), want)
+			}
+		}
+	}
+}
 
 // TestHeader: the header has the span that is recorded, and the zone once.
 func TestHeader(t *testing.T) {

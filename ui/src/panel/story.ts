@@ -114,7 +114,12 @@ export class Teller {
 
   /** How many episodes there are. */
   number(): string {
-    return this.episodes.length ? count(this.episodes.length, 'episode') : 'nothing has changed in that time';
+    if (this.episodes.length) return count(this.episodes.length, 'episode');
+    const { resource, from, to, unobserved = [] } = this.story;
+    const [first, last] = [Date.parse(from), Date.parse(to)];
+    const missed = unobserved.map((span) => ({ ...span, from: Date.parse(span.from), to: Date.parse(span.to) })).filter((span) => span.reason !== 'late' && span.to > first && span.from < last);
+    if (missed.some((span) => span.resource === resource && span.from <= first && span.to >= last)) return 'nothing is known of that time';
+    return missed.some(({ reason }) => reason !== BEFORE) ? 'nothing is known to have changed in that time' : 'nothing has changed in that time';
   }
 
   /** The name of an object; without the namespace if it is that of the story. */
