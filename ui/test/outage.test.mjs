@@ -165,12 +165,12 @@ test('the gateway is killed and restarts after many changes', async (t) => {
   const past = await openBoard(browser, first.url, { at }, options);
   await mark(past);
   const well = Date.now() - 120_000;
-  // So that a moment before the outage is known of all resources of the board.
+  // So that a moment before the outage is known of all resources that are shown below.
   await kubectl('annotate', 'nodes', '--all', `${ns}=seen`);
-  await kubectl('-n', ns, 'annotate', 'pods', '--all', `${ns}=seen`);
+  await kubectl('-n', ns, 'annotate', 'pods,deployments', '--all', `${ns}=seen`);
   await until('these changes in the record', async () => {
-    const { items } = await (await fetch(`${first.url}/watchkeeper/v1/history/changes?from=1m&type=MODIFIED&resource=pods&resource=nodes`)).json();
-    return ['pods', 'nodes'].every((resource) => items.some((item) => item.resource === resource && item.summary?.some((line) => line.includes(`${ns}`))));
+    const { items } = await (await fetch(`${first.url}/watchkeeper/v1/history/changes?since=1m&type=MODIFIED&resource=pods&resource=nodes&resource=deployments.apps`)).json();
+    return ['pods', 'nodes', 'deployments.apps'].every((resource) => items.some((item) => item.resource === resource && item.summary?.some((line) => line.includes(`${ns}`))));
   });
   const killed = Date.now();
   await first.stop('SIGKILL');
