@@ -94,7 +94,7 @@ func (t *teller) assemble() []api.Episode {
 			}
 		}
 	}
-	all := slices.DeleteFunc(byRank, func(ep *episode) bool { return len(ep.entries) == 0 })
+	all := slices.DeleteFunc(byRank, func(ep *episode) bool { return len(ep.entries) == 0 && !ep.untold() })
 	all = append(all, t.others()...)
 	slices.SortStableFunc(all, func(a, b *episode) int {
 		return cmp.Or(a.From.Compare(b.From), cmp.Compare(a.rank, b.rank), cmp.Compare(a.number, b.number))
@@ -103,7 +103,7 @@ func (t *teller) assemble() []api.Episode {
 	out := make([]api.Episode, 0, len(all))
 	own := make([]bool, 0, len(all))
 	for _, ep := range all {
-		ep.own = slices.ContainsFunc(ep.claims, t.isTarget) || slices.ContainsFunc(ep.workloads, func(n name) bool { return n == t.target() })
+		ep.own = ep.own || slices.ContainsFunc(ep.claims, t.isTarget) || slices.ContainsFunc(ep.workloads, func(n name) bool { return n == t.target() })
 		own = append(own, ep.own)
 		slices.SortFunc(ep.entries, func(a, b *entry) int { return cmp.Compare(a.order, b.order) })
 		ep.From, ep.To = ep.From.UTC(), ep.To.UTC()
@@ -117,6 +117,7 @@ func (t *teller) assemble() []api.Episode {
 		if ep.before != "" {
 			ep.Title = ep.before + ep.between() + ep.Title
 		}
+		ep.Entries = []api.StoryEntry{}
 		for _, e := range t.fold(ep.entries) {
 			ep.Entries = append(ep.Entries, e.StoryEntry)
 		}
@@ -130,6 +131,15 @@ func (t *teller) assemble() []api.Episode {
 		out[i].Main = true
 	}
 	return out
+}
+
+// bad reports whether an episode is bad news that is not over.
+func (ep *episode) bad() bool { return ep.Ongoing && ep.Severity != api.EpisodeInfo }
+
+// untold reports whether an episode is told although all of its entries belong to others, or
+// nothing has changed in the span: it is not over, and no other that is not over has them.
+func (ep *episode) untold() bool {
+	return ep.bad() && !slices.ContainsFunc(ep.claims, func(e *entry) bool { return e != nil && e.episode.bad() })
 }
 
 // between follows what was changed before.
@@ -225,10 +235,18 @@ func (t *teller) isTarget(e *entry) bool {
 }
 
 // mainOf returns the most important episode: a worse one, then one that is not over, then one
-// about the object itself, then one of a more specific kind, then the first. It is -1 if there
-// is none.
+// about the object itself, then one of a more specific kind, then the first. A warning about
+// the object itself that is not over is as bad as a failure. It is -1 if there is none.
 func mainOf(all []api.Episode, own []bool) int {
-	severity := map[string]int{api.EpisodeFailed: 2, api.EpisodeWarning: 1}
+	severity := func(i int) int {
+		switch ep := all[i]; {
+		case ep.Severity == api.EpisodeFailed, ep.Severity == api.EpisodeWarning && ep.Ongoing && own[i]:
+			return 2
+		case ep.Severity == api.EpisodeWarning:
+			return 1
+		}
+		return 0
+	}
 	kinds := map[string]int{api.EpisodeOther: -2, api.EpisodeConfig: -1}
 	best := -1
 	for i, ep := range all {
@@ -237,7 +255,7 @@ func mainOf(all []api.Episode, own []bool) int {
 			continue
 		}
 		b := all[best]
-		if cmp.Or(cmp.Compare(severity[ep.Severity], severity[b.Severity]), cmp.Compare(one(ep.Ongoing), one(b.Ongoing)),
+		if cmp.Or(cmp.Compare(severity(i), severity(best)), cmp.Compare(one(ep.Ongoing), one(b.Ongoing)),
 			cmp.Compare(one(own[i]), one(own[best])), cmp.Compare(kinds[ep.Kind], kinds[b.Kind])) > 0 {
 			best = i
 		}

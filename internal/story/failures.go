@@ -40,7 +40,7 @@ func (t *teller) failuresOfPods() {
 			until := t.until(pod, i)
 			f := t.faultOf(s, until)
 			if f == nil {
-				f = t.notReady(pod, s, until, ready)
+				f = t.notReady(pod, i, ready)
 			}
 			ready = ready || isReady(s)
 			if open != nil && (f == nil || f.class != open.fault.class) {
@@ -133,6 +133,16 @@ func restarts(s *state) (n int32) {
 	return n
 }
 
+// unreadySince returns since when a Pod is not ready, as its condition says.
+func unreadySince(s *state) time.Time {
+	for _, c := range s.asPod().Status.Conditions {
+		if since := c.LastTransitionTime.Time; c.Type == corev1.PodReady && !since.IsZero() && since.Before(s.at) {
+			return since
+		}
+	}
+	return s.at
+}
+
 func isReady(s *state) bool {
 	c, ok := s.condition(string(corev1.PodReady))
 	return ok && c.Status == "True"
@@ -141,11 +151,29 @@ func isReady(s *state) bool {
 // startEvents are the reasons of Warning Events that say why a Pod does not start.
 var startEvents = []string{"FailedMount", "FailedAttachVolume", "FailedMapVolume", "FailedCreatePodSandBox", "FailedCreatePodContainer", "NetworkNotReady", "Failed", "FailedPostStartHook", "InspectFailed", "ErrImageNeverPull"}
 
+// minUnready is after which time a Pod that runs and has not become ready is told, if that is
+// so at the begin or the end of the story: 'diagnose' has the same.
+const minUnready = time.Minute
+
+// unreadyUntil returns until when a Pod is not ready that is not ready in a state.
+func (t *teller) unreadyUntil(pod *thing, i int) time.Time {
+	for i+1 < len(pod.states) && !isReady(pod.states[i+1]) && !pod.states[i+1].terminating() {
+		i++
+	}
+	return t.until(pod, i)
+}
+
 // notReady returns the fault of a Pod that is not ready, and neither starts nor ends: an Event
-// about it says why, or it has been ready.
-func (t *teller) notReady(pod *thing, s *state, until time.Time, ready bool) *fault {
+// about it says why, or it has been ready, or it does not become so. A lost Node explains it as
+// long as it is lost.
+func (t *teller) notReady(pod *thing, i int, ready bool) *fault {
+	s, until := pod.states[i], t.until(pod, i)
 	p := s.asPod()
-	if s.terminating() || isReady(s) || p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed || p.Spec.NodeName == "" || t.nodeDown(p.Spec.NodeName, s.at) {
+	if s.terminating() || isReady(s) || p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed || p.Spec.NodeName == "" {
+		return nil
+	}
+	end := t.unreadyUntil(pod, i)
+	if node := p.Spec.NodeName; t.nodeDown(node, s.at.Add(-5*time.Second), s.at.Add(5*time.Second)) && t.nodeDown(node, end.Add(-maxTrail), end) {
 		return nil
 	}
 	var found *event
@@ -168,7 +196,7 @@ func (t *teller) notReady(pod *thing, s *state, until time.Time, ready bool) *fa
 		return &fault{class: notReady, reason: reason, detail: found.text(), cause: found.cause(), weight: weight}
 	}
 	c, ok := s.condition(string(corev1.PodReady))
-	if !ok || !ready || p.Status.Phase != corev1.PodRunning {
+	if !ok || p.Status.Phase != corev1.PodRunning || !ready && (!s.initial && !end.Equal(t.To) || end.Sub(unreadySince(s)) < minUnready) {
 		return nil
 	}
 	return &fault{class: notReady, reason: "not ready", detail: c.says(), weight: 1, cause: api.Cause{
@@ -328,6 +356,7 @@ func (t *teller) otherFailures() {
 		restarted := 0
 		for _, f := range g.all {
 			restarted += int(f.restarts)
+			ep.own = ep.own || f.pod.resource == t.Resource && f.pod.key == t.Key
 			ep.claims = append(ep.claims, f.claims...)
 		}
 		if restarted > 0 {

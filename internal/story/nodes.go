@@ -17,18 +17,13 @@ import (
 // pressures are conditions of Nodes that are bad if they are true.
 var pressures = []string{"MemoryPressure", "DiskPressure", "PIDPressure", "NetworkUnavailable"}
 
-// nodeDown reports whether a Node is not Ready at a time. The Node controller writes the
-// Pods' condition a moment after the Node's.
-func (t *teller) nodeDown(node string, at time.Time) bool {
+// nodeDown reports whether a Node is not Ready at any time in a span. The Node controller
+// writes the Pods' condition a moment after the Node's.
+func (t *teller) nodeDown(node string, from, to time.Time) bool {
 	for _, th := range t.ofKind("Node") {
-		if th.key.Name() != node {
-			continue
-		}
-		for _, when := range []time.Time{at.Add(-5 * time.Second), at, at.Add(5 * time.Second)} {
-			if s := th.at(when); s != nil {
-				if c, ok := s.condition("Ready"); ok && c.Status != "True" {
-					return true
-				}
+		for i, s := range th.states {
+			if c, ok := s.condition("Ready"); ok && c.Status != "True" && th.key.Name() == node && !s.at.After(to) && t.until(th, i).After(from) {
+				return true
 			}
 		}
 	}
@@ -60,6 +55,7 @@ func (t *teller) nodes() {
 func (t *teller) tellNode(node *thing, span conditionSpan, state, severity string) {
 	ep := &episode{rank: rankNode}
 	ep.Kind, ep.Severity, ep.From, ep.To, ep.Ongoing = api.EpisodeNode, severity, span.from, span.to, span.open
+	ep.own = node.resource == t.Resource && node.key == t.Key
 	ep.claims = span.claims
 	ep.said = addCause(nil, span.cause(node))
 	title := fmt.Sprintf("Node %s %s (%s)", node.key.Name(), state, span.condition.brief())
@@ -85,7 +81,7 @@ func (t *teller) tellNode(node *thing, span conditionSpan, state, severity strin
 			ep.said = addCause(ep.said, disruptionCause(pod, c))
 		}
 		for i, s := range pod.states {
-			if i > 0 && isReady(pod.states[i-1]) && !isReady(s) && !s.terminating() && within(s.at, ep.From, ep.To) {
+			if i > 0 && isReady(pod.states[i-1]) && !isReady(s) && !s.terminating() && within(s.at, ep.From, ep.To) && !t.outlasts(s) {
 				ep.claims = append(ep.claims, claim(s)...)
 			}
 		}
@@ -120,6 +116,12 @@ func (t *teller) tellNode(node *thing, span conditionSpan, state, severity strin
 	ep.Title = title
 	ep.covers = func(e *entry) bool { return e.thing == node || e.Kind == "Pod" && on[e.Name] }
 	t.add(ep)
+}
+
+// outlasts reports whether a state of a Pod belongs to a failure of its own: the Node does not
+// explain it.
+func (t *teller) outlasts(s *state) bool {
+	return slices.ContainsFunc(t.failures, func(f *failure) bool { return !f.described && slices.Contains(f.claims, s.entry) })
 }
 
 // noExecute returns the taint of a Node that evicts Pods, "" if there is none, or several.

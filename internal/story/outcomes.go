@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/watchkeeper/watchkeeper/internal/api"
 )
@@ -26,7 +27,7 @@ func (t *teller) outcome(ep *episode) string {
 		return text
 	}
 	end := th.at(ep.To)
-	if end == nil {
+	if end == nil || t.readyPods(th, ep.To) < t.readyPods(th, end.at) { // its status is older than that
 		return text
 	}
 	ready, want := readyOf(end)
@@ -54,6 +55,16 @@ func (t *teller) outcome(ep *episode) string {
 		return fmt.Sprintf("; %d of %d ready all the time", ready, want)
 	}
 	return fmt.Sprintf("; %d of %d ready at its end%s", ready, want, least)
+}
+
+// readyPods returns how many Pods of a workload are ready at a time, of those that are known.
+func (t *teller) readyPods(wl *thing, at time.Time) (n int) {
+	for _, pod := range t.ofKind("Pod") {
+		if s := pod.at(at); s != nil && isReady(s) && t.workload(pod) == wl.named() {
+			n++
+		}
+	}
+	return n
 }
 
 // workloadOf returns the workload that an episode is about: that of the story, or the only one

@@ -1,0 +1,70 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package story_test
+
+import (
+	"fmt"
+	"testing"
+)
+
+// unready returns a Pod of web-a that runs and is not ready since a moment.
+func unready(name, since string) string {
+	return pod(name, "web-a", "", "", fmt.Sprintf(`phase: Running, conditions: [{type: Ready, status: "False", lastTransitionTime: %q}], containerStatuses: [{name: web, state: {running: {startedAt: "2026-01-02T13:00:00Z"}}}]`, since))
+}
+
+// TestOutlastsNode: a lost Node explains that its Pods are not ready as long as it is lost. What
+// lasts is told as that, and first, whatever is over.
+func TestOutlastsNode(t *testing.T) {
+	lost := func() *log {
+		l := newLog(t)
+		l.initial(node("True", "KubeletReady", "", ""))
+		l.initial(deployment(1, 2, "r/web:1.0", "kubectl-create", "1", done(1, 2)))
+		l.initial(replicaSet("a", "r/web:1.0", "replicas: 2"))
+		l.put(10, node("Unknown", "NodeStatusUnknown", "", ""))
+		for _, name := range []string{"web-a-1", "web-a-2"} {
+			l.initial(pod(name, "web-a", "", "", running))
+			l.put(10.5, unready(name, "2026-01-02T14:00:10Z"))
+		}
+		return l
+	}
+	l := lost()
+	l.want("Deployment/web", 16, "10- failed: Node n1 NotReady (NodeStatusUnknown); on it 2 Pods of Deployment web; still so at the end of the story")
+	l.put(17, node("True", "KubeletReady", "", ""))
+	l.put(70, deployment(1, 2, "r/web:1.0", "kubectl-create", "1", "observedGeneration: 1, replicas: 2, updatedReplicas: 2"))
+	s := l.want("Deployment/web", 120,
+		"10-17 failed: Node n1 NotReady (NodeStatusUnknown); on it 2 Pods of Deployment web; over after 7s",
+		"10.5- warning: Deployment web: 2 Pods not ready; still so at the end of the story, with 0 of 2 ready")
+	if m := main(s); !m.Ongoing {
+		t.Errorf("the main episode is %q", m.Title)
+	}
+	l = lost() // the Pods are ready again soon after the Node
+	l.put(17, node("True", "KubeletReady", "", ""))
+	l.put(20, pod("web-a-1", "web-a", "", "", running))
+	l.put(21, pod("web-a-2", "web-a", "", "", running))
+	l.want("Deployment/web", 120, "10-17 failed: Node n1 NotReady (NodeStatusUnknown); on it 2 Pods of Deployment web; over after 7s")
+}
+
+// TestBegunBefore: what fails all the time is told even if nothing changes in the span.
+func TestBegunBefore(t *testing.T) {
+	for name, test := range map[string]struct {
+		id, text, want string
+	}{
+		"crash":     {"Pod/web", alone("web", "", backOff), "Pod web: CrashLoopBackOff (exit 1: no database); began before 14:00:00Z"},
+		"image":     {"Pod/web", alone("web", "", badImage), "Pod web: ErrImagePull (manifest unknown); began before 14:00:00Z"},
+		"not ready": {"Pod/web-a-1", unready("web-a-1", "2026-01-02T13:50:00Z"), "ReplicaSet web-a: 1 Pod not ready; began before 14:00:00Z"},
+		"node":      {"Node/n1", node("Unknown", "NodeStatusUnknown", "", ""), "Node n1 NotReady (NodeStatusUnknown)"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newLog(t)
+			l.initial(test.text)
+			s := l.tell(test.id, 40)
+			if m := main(s); !m.Ongoing || m.Title != test.want+"; still so at the end of the story" {
+				t.Errorf("%q", lines(s))
+			}
+		})
+	}
+	l := newLog(t) // it starts
+	l.initial(unready("web-a-1", "2026-01-02T13:59:50Z"))
+	l.want("Pod/web-a-1", 40)
+}
