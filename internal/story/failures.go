@@ -379,10 +379,9 @@ func (t *teller) otherFailures() {
 // lasts reports whether a group of failures lasts longer than Pods need to start.
 func (t *teller) lasts(g *group) bool { return g.to.Sub(g.from) > 30*time.Second }
 
-// ending says how a group of failures ended.
-func (t *teller) ending(ep *episode, g *group) string {
-	recovered, deleted := 0, 0
-	for _, f := range g.all {
+// ends counts the failures that have ended, by how.
+func ends(all []*failure) (recovered, deleted int) {
+	for _, f := range all {
 		switch f.end {
 		case "recovered":
 			recovered++
@@ -390,6 +389,12 @@ func (t *teller) ending(ep *episode, g *group) string {
 			deleted++
 		}
 	}
+	return recovered, deleted
+}
+
+// ending says how a group of failures ended.
+func (t *teller) ending(ep *episode, g *group) string {
+	recovered, deleted := ends(g.all)
 	wl := g.all[0].workload
 	switch {
 	case ep.Ongoing:

@@ -68,3 +68,39 @@ func TestBegunBefore(t *testing.T) {
 	l.initial(unready("web-a-1", "2026-01-02T13:59:50Z"))
 	l.want("Pod/web-a-1", 40)
 }
+
+// TestDeletedIsNotRecovered: that a Pod that failed was deleted says nothing about the one that
+// replaces it, which may not be in the story: the workload says whether it is ready. That it was
+// for a moment is no recovery.
+func TestDeletedIsNotRecovered(t *testing.T) {
+	const status = "observedGeneration: 2, replicas: 1, updatedReplicas: 1"
+	web := func(ready bool) string {
+		if ready {
+			return deployment(2, 1, "r/web:1.1", "kubectl-set", "2", done(2, 1))
+		}
+		return deployment(2, 1, "r/web:1.1", "kubectl-set", "2", status+`, conditions: [{type: Available, status: "False", reason: MinimumReplicasUnavailable, message: m}]`)
+	}
+	crashing := func() *log {
+		l := newLog(t)
+		l.initial(deployment(1, 1, "r/web:1.0", "kubectl-create", "1", done(1, 1)))
+		l.put(10, deployment(2, 1, "r/web:1.1", "kubectl-set", "1", done(1, 1)))
+		l.put(10.1, replicaSet("b", "r/web:1.1", ""))
+		l.put(11, pod("web-b-1", "web-b", "", "", running))
+		l.put(12, web(true))
+		l.put(13, pod("web-b-1", "web-b", "", "", backOff))
+		l.put(14, web(false))
+		l.remove(36, "Pod/web-b-1")
+		return l
+	}
+	const failed = "rollout of web from 1.0 to 1.1 (revision 2, by kubectl-set) failed: 1 Pod CrashLoopBackOff (exit 1: no database), until deleted; 0 of 1 ready at its end"
+	const short = "Deployment web: too few Pods are ready; still so at the end of the story, with 0 of 1 ready"
+	l := crashing()
+	l.want("Pod/web-b-1", 53, "10-36 failed: "+failed, "14- failed: "+short)
+	l.put(53, web(true)) // its replacement runs, for a second
+	l.want("Pod/web-b-1", 53.5, "10-36 failed: "+failed)
+	l.put(54, web(false))
+	l.want("Pod/web-b-1", 100, "10-36 failed: "+failed, "14- failed: "+short)
+	l = crashing()
+	l.put(53, web(true))
+	l.want("Pod/web-b-1", 90, "10-36 failed: "+failed+", and 1 of 1 after another 17s")
+}

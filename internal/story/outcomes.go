@@ -45,8 +45,9 @@ func (t *teller) outcome(ep *episode) string {
 	case ep.Ongoing:
 		return text + fmt.Sprintf(", with %d of %d ready%s", ready, want, least)
 	case ready < want && !ep.replaced:
-		for _, s := range th.states {
-			if n, want := readyOf(s); s.at.After(ep.To) && n >= want {
+		for i, s := range th.states {
+			// Pods that crash again and again are ready for a moment, too.
+			if n, want := readyOf(s); s.at.After(ep.To) && n >= want && t.enoughUntil(th, i).Sub(s.at) >= maxTrail {
 				return fmt.Sprintf("; %d of %d ready at its end, and %d of %d after another %s", ready, want, n, want, took(ep.To, s.at))
 			}
 		}
@@ -55,6 +56,16 @@ func (t *teller) outcome(ep *episode) string {
 		return fmt.Sprintf("; %d of %d ready all the time", ready, want)
 	}
 	return fmt.Sprintf("; %d of %d ready at its end%s", ready, want, least)
+}
+
+// enoughUntil returns until when enough Pods of a workload are ready, that are in a state.
+func (t *teller) enoughUntil(th *thing, i int) time.Time {
+	for ; i+1 < len(th.states); i++ {
+		if n, want := readyOf(th.states[i+1]); n < want {
+			break
+		}
+	}
+	return t.until(th, i)
 }
 
 // readyPods returns how many Pods of a workload are ready at a time, of those that are known.

@@ -220,12 +220,19 @@ func (t *teller) tellRollout(r, before *rollout) {
 		n := t.changes(&group{all: bad, from: r.from, to: r.to})
 		n.tell(ep)
 		title = ep.Title
-		recovered := !r.done.IsZero() && !slices.ContainsFunc(bad, func(f *failure) bool { return !f.ended || f.to.After(r.to) })
+		ended := !r.done.IsZero() && !slices.ContainsFunc(bad, func(f *failure) bool { return !f.ended || f.to.After(r.to) })
 		switch {
 		case over:
-		case recovered:
+		case ended:
 			ep.To = lastEnd(bad, r.done)
-			title += ", recovered after " + took(r.from, ep.To)
+			switch recovered, deleted := ends(bad); {
+			case deleted == 0:
+				title += ", recovered after " + took(r.from, ep.To)
+			case recovered == 0:
+				title += ", until deleted"
+			default:
+				title += ", until recovered or deleted"
+			}
 		default:
 			ep.Ongoing = true
 		}

@@ -56,7 +56,8 @@ type teller struct {
 }
 
 // rules find episodes. Failures are found first; rollouts and disruptions tell some of them,
-// and then the others are described. Disruptions are those that no Node's episode describes.
+// and then the others are described. Disruptions are those that no Node's episode describes, and
+// shortages those that nothing else does.
 var rules = []func(*teller){
 	(*teller).failuresOfPods,
 	(*teller).rollouts,
@@ -69,6 +70,7 @@ var rules = []func(*teller){
 	(*teller).deletions,
 	(*teller).jobs,
 	(*teller).config,
+	(*teller).shortages,
 }
 
 // Tell writes a story.
