@@ -97,8 +97,8 @@ func TestDeletedIsNotRecovered(t *testing.T) {
 	l := crashing()
 	l.want("Pod/web-b-1", 53, "10-36 failed: "+failed, "14- failed: "+short)
 	l.put(53, web(true)) // its replacement runs, for a second
-	l.want("Pod/web-b-1", 53.5, "10-36 failed: "+failed)
-	l.put(54, web(false))
+	l.want("Pod/web-b-1", 54.5, "10-36 failed: "+failed+", and 1 of 1 at the end of the story")
+	l.put(55, web(false))
 	l.want("Pod/web-b-1", 100, "10-36 failed: "+failed, "14- failed: "+short)
 	l = crashing()
 	l.put(53, web(true))

@@ -46,9 +46,16 @@ func (t *teller) outcome(ep *episode) string {
 		return text + fmt.Sprintf(", with %d of %d ready%s", ready, want, least)
 	case ready < want && !ep.replaced:
 		for i, s := range th.states {
+			n, enough := readyOf(s)
+			if !s.at.After(ep.To) || n < enough {
+				continue
+			}
 			// Pods that crash again and again are ready for a moment, too.
-			if n, want := readyOf(s); s.at.After(ep.To) && n >= want && t.enoughUntil(th, i).Sub(s.at) >= maxTrail {
-				return fmt.Sprintf("; %d of %d ready at its end, and %d of %d after another %s", ready, want, n, want, took(ep.To, s.at))
+			switch end := t.enoughUntil(th, i); {
+			case end.Sub(s.at) >= maxTrail:
+				return fmt.Sprintf("; %d of %d ready at its end, and %d of %d after another %s", ready, want, n, enough, took(ep.To, s.at))
+			case end.Equal(t.To):
+				return fmt.Sprintf("; %d of %d ready at its end, and %d of %d at the end of the story", ready, want, n, enough)
 			}
 		}
 		return fmt.Sprintf("; %d of %d ready at its end%s", ready, want, least)
