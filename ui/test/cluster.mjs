@@ -7,7 +7,7 @@
 import { execFile, spawn } from 'node:child_process';
 import { cpSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
@@ -73,9 +73,9 @@ export async function startGateway(flags = [], clusterDir = dir, port = 0) {
   return { url: line.replace('Starting to serve on ', ''), output, stop };
 }
 
-/** Serves a recording of the repository. The result is {url, stop, output}. */
+/** Serves a recording, of the repository if its path is relative. The result is {url, stop, output}. */
 export async function startRecording(file) {
-  const { line, output, stop } = await start(watchkeeper, ['open', join(root, file), '--port', '0'], /^Starting to serve on /);
+  const { line, output, stop } = await start(watchkeeper, ['open', resolve(root, file), '--port', '0'], /^Starting to serve on /);
   return { url: line.replace('Starting to serve on ', ''), output, stop };
 }
 

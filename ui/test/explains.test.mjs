@@ -5,8 +5,11 @@
 // time zone, and moments that are typed.
 
 import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { after, before, test } from 'node:test';
-import { clean, launch, shot } from './browser.mjs';
+import { clean, launch, open, shot } from './browser.mjs';
 import { startRecording, until } from './cluster.mjs';
 import { connection, openBoard, shownPods } from './page.mjs';
 
@@ -59,6 +62,57 @@ test('a small window shows what needs attention, as a large one does', async () 
       await page.close();
     }
     assert.deepEqual(found, found.map(() => found[0]));
+  }
+});
+
+/** Serves a part of the recording, as a file of its own. */
+async function part(query) {
+  const dir = mkdtempSync(join(tmpdir(), 'watchkeeper-part-'));
+  const file = join(dir, 'part.wkr');
+  const answer = await fetch(`${recording.url}/watchkeeper/v1/history/export?${new URLSearchParams({ from: '2026-11-21T23:49:10Z', to: new Date(end).toISOString(), ...query })}`);
+  assert.ok(answer.ok, `${answer.status}`);
+  writeFileSync(file, Buffer.from(await answer.arrayBuffer()));
+  const { url, stop } = await startRecording(file);
+  return { url, stop: () => stop().then(() => rmSync(dir, { recursive: true })) };
+}
+
+test('a recording without Nodes says so, and counts none', async () => {
+  for (const query of [{ namespace: 'shop' }, { resource: 'pods' }]) {
+    const served = await part(query);
+    try {
+      for (const at of [{}, { at: '2026-11-21T23:52:00Z' }]) {
+        const page = await openBoard(browser, served.url, at);
+        await until('words', async () => (await page.locator('.chip.scope').innerText()).startsWith('No Nodes are recorded: the Pods are grouped by the names of their Nodes'));
+        assert.match(await page.locator('.chip.scope p').textContent(), /^This recording has no nodes\.$/);
+        assert.match(await page.locator('.legend .total').innerText(), /^\d+ pods$/);
+        assert.ok(Object.keys(await shownPods(page, 'shop')).length > 0, 'the Pods');
+        assert.doesNotMatch(await page.locator('body').innerText(), /You may not|\d+ nodes/i);
+        await until('the strip', async () => (await page.getByRole('slider', { name: 'Moment' }).getAttribute('aria-busy')) === 'false');
+        await shot(page, `no-nodes${at.at ? '-past' : ''}`);
+        clean(page);
+        await page.close();
+      }
+    } finally {
+      await served.stop();
+    }
+  }
+});
+
+test('a recording without Pods says so', async () => {
+  const served = await part({ resource: 'deployments.apps', namespace: 'shop' });
+  try {
+    const page = await open(browser, `${served.url}/ui/`, { ignore: /status of 404/ });
+    await until('words', async () => {
+      assert.match(await page.locator('.notice').innerText(), /^No Pods are recorded\s+This recording has no pods\.\s+Kinds… \(:\) shows what is recorded\.$/);
+      assert.match(await page.locator('footer.time').innerText(), /this recording has no Pods/);
+      return true;
+    });
+    assert.doesNotMatch(await page.locator('body').innerText(), /You may not|Not allowed|Nothing is recorded|cannot say/);
+    await shot(page, 'no-pods');
+    clean(page);
+    await page.close();
+  } finally {
+    await served.stop();
   }
 });
 

@@ -74,7 +74,8 @@ test('a reader of some namespaces has a watch of each, on few connections', asyn
   });
   assert.equal(status.text, '');
   assert.deepEqual([scope.namespaces, scope.omitted, scope.incomplete], [names.slice(0, maxNamespaces), 20, false]);
-  assert.match(scope.nodes, /nodes is forbidden/);
+  assert.equal(scope.nodes?.denied, true);
+  assert.match(scope.nodes.why, /nodes is forbidden/);
   assert.equal(rows.synced, true);
   assert.ok(carried.length <= 3 && carried.every((watches) => watches.length <= 100), `${carried.map((watches) => watches.length)}`);
   assert.deepEqual(gateway.asked.filter(({ authorization }) => authorization !== 'Bearer abc'), []);

@@ -33,7 +33,7 @@ function recorded(times: Record<string, number[]>) {
   return { of, asked };
 }
 
-const scopeOf = (namespaces: string[] | null, nodes = ''): Scope => ({ namespaces, omitted: 0, incomplete: false, nodes });
+const scopeOf = (namespaces: string[] | null, nodes: Scope['nodes'] = null): Scope => ({ namespaces, omitted: 0, incomplete: false, nodes });
 const { signal } = new AbortController();
 
 test('changes of several namespaces are one list, the newest first, in pages', async () => {
@@ -70,13 +70,19 @@ test('counts are the sum of the namespaces, and those of Nodes are asked for onc
 
 test('what may not be read is not asked about', async () => {
   const some = recorded({ a: [1] });
-  await namespaced(some.of(''), some.of, () => scopeOf(['a'], 'nodes is forbidden')).counts(0, 2000, signal, ['pods', 'nodes']);
+  await namespaced(some.of(''), some.of, () => scopeOf(['a'], { denied: true, why: 'nodes is forbidden' })).counts(0, 2000, signal, ['pods', 'nodes']);
   assert.deepEqual(some.asked, ['counts a pods']);
   const none = recorded({});
   const history = namespaced(none.of(''), none.of, () => scopeOf([]));
   assert.deepEqual((await history.counts(0, 2000, signal, ['pods'])).resources, []);
   assert.deepEqual(await history.changes(0, 2000, 10, signal, ['pods']), { items: [], more: '' });
   assert.deepEqual(none.asked, []);
+  const shop = recorded({});
+  const without = namespaced({ ...shop.of(''), state: async () => ({ on: true, reason: '', first: 9000, end: 9999, resources: ['pods'] }) }, shop.of, () => scopeOf(null));
+  await without.state(signal);
+  await assert.rejects(without.counts(0, 2000, signal, ['pods', 'nodes']), /pods is forbidden/);
+  assert.deepEqual(shop.asked, ['counts  pods'], 'Nodes that a recording does not have');
+  assert.deepEqual(await without.changes(0, 2000, 10, signal, ['events']), { items: [], more: '' }, 'nor Events');
   const all = recorded({});
   await namespaced(all.of(''), all.of, () => scopeOf(null)).counts(0, 2000, signal, ['pods', 'nodes']);
   assert.deepEqual(all.asked, ['counts  pods,nodes'], 'as before');

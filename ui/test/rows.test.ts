@@ -264,9 +264,9 @@ test('a Pod that is not scheduled is listed after 10 s, other pending ones after
   assert.deepEqual([listed(1009), listed(1010), listed(1060)], [[], ['big'], ['big', 'held', 'starting']]);
   assert.equal(healthyWords(f.cluster), 'None of 1 Node and 4 Pods needs attention yet; 3 Pods are starting or ending. Workloads without Pods are not checked.');
   assert.equal(healthyWords(filled(2, 3).cluster), 'All healthy: 2 Nodes and 6 Pods. Workloads without Pods are not checked.');
-  assert.equal(healthyWords(filled(2, 3).cluster, { nodes: 'forbidden', namespaces: ['shop'] }), 'All healthy: 6 Pods in 1 namespace. Nodes, and workloads without Pods, are not checked.');
+  assert.equal(healthyWords(filled(2, 3).cluster, { nodes: { denied: true, why: 'forbidden' }, namespaces: ['shop'] }), 'All healthy: 6 Pods in 1 namespace. Nodes, and workloads without Pods, are not checked.');
   assert.equal(healthyWords(filled(2, 3).cluster, undefined, true), 'All healthy: 2 Nodes and 6 Pods.');
-  assert.equal(healthyWords(filled(2, 3).cluster, { nodes: 'forbidden', namespaces: ['shop'] }, true), 'All healthy: 6 Pods in 1 namespace. Nodes are not checked.');
+  assert.equal(healthyWords(filled(2, 3).cluster, { nodes: { denied: true, why: 'forbidden' }, namespaces: ['shop'] }, true), 'All healthy: 6 Pods in 1 namespace. Nodes are not checked.');
 });
 
 test('findings are listed if they are about what is not on the board', () => {

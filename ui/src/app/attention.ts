@@ -90,7 +90,7 @@ const patience = (cluster: Cluster, row: number): number =>
  * Says that the list is empty, and of what. Pods that were not listed because they are new count as not yet ready. `found`: the gateway
  * has looked at what is not on the board, too.
  */
-export function healthyWords(cluster: Cluster, { nodes, namespaces }: Pick<Scope, 'nodes' | 'namespaces'> = { nodes: '', namespaces: null }, found = false): string {
+export function healthyWords(cluster: Cluster, { nodes, namespaces }: Pick<Scope, 'nodes' | 'namespaces'> = { nodes: null, namespaces: null }, found = false): string {
   const counts = cluster.shownCounts();
   const late = counts[State.unready] + counts[State.pending] + counts[State.terminating];
   const pods = `${count(cluster.pods, 'Pod')}${namespaces ? ` in ${count(namespaces.length, 'namespace')}` : ''}`;

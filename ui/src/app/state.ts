@@ -17,7 +17,7 @@ export const refresh = signal(0);
 /** The worker's connection. */
 export const status = signal<Status>({ phase: 'connecting', text: '', since: Date.now() });
 /** What the reader may see of the cluster. */
-export const scope = signal<Scope>({ namespaces: null, omitted: 0, incomplete: false, nodes: '' });
+export const scope = signal<Scope>({ namespaces: null, omitted: 0, incomplete: false, nodes: null });
 /** When the last change was received, in milliseconds since 1970. */
 export const received = signal(0);
 

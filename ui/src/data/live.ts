@@ -11,7 +11,7 @@
 import { connect, StatusError, type Connection, type Informer, type Row, type State } from '@watchkeeper/informer';
 import { askAccess, authorization, maxNamespaces, Refused, type Access } from './access';
 import { boardRow, NODE_FIELDS, nodeOf, POD_FIELDS } from './columns';
-import type { NodeRow, Scope, Status } from './protocol';
+import type { NodeRow, Scope, Status, Unread } from './protocol';
 import { nodeRow, podRow, type Node } from './objects';
 import type { PodRow, Rows } from './rows';
 import { sentence } from './quantity';
@@ -43,8 +43,8 @@ export class Live {
   /** By namespace; '' for all. */
   readonly #pods = new Map<string, Source>();
   #nodes: Source;
-  /** Why Nodes may not be read; empty if they may. */
-  #noNodes = '';
+  /** Why Nodes cannot be read; null if they can. */
+  #noNodes: Unread | null = null;
   /** Where the reader may list Pods; null before that is asked, and if it is everywhere. */
   #access: Access | null = null;
   /** Why it is not known where. */
@@ -153,7 +153,7 @@ export class Live {
 
   #stateChanged(source: Source): void {
     if (source.state.phase === 'denied') this.#denied(source);
-    else if (source === this.#nodes && source.state.phase === 'live') this.#noNodes = '';
+    else if (source === this.#nodes && source.state.phase === 'live') this.#noNodes = null;
     else if (source.namespace && source.plain && source.synced) this.#plain = true;
     else if (source === this.#pods.get('') && source.state.phase === 'live') this.#unrestrict();
     this.#settle();
@@ -178,9 +178,10 @@ export class Live {
     if (isNodes) {
       // Their last state is not that of now.
       this.rows.deleteNodes();
-      this.#noNodes = stateWords('nodes', source.state);
+      this.#noNodes = { denied: code !== 404, why: stateWords('nodes', source.state) };
       return;
     }
+    if (code === 404 && !source.namespace) return; // a recording without Pods
     if (source.namespace) {
       this.#closePods(source);
       this.rows.retain((namespace) => namespace !== source.namespace, performance.now());
@@ -283,6 +284,7 @@ export class Live {
       // Until it is known where the reader may, there is nothing to say.
       if (this.#asking && !this.#unknown) return this.status({ phase: 'connecting', text: '', since: all.state.since });
       const words = stateWords('pods', all.state);
+      if (all.state.error instanceof StatusError && all.state.error.code === 404) return this.status({ phase: 'denied', text: words, since: all.state.since, code: 404 });
       return this.status({ phase: 'denied', text: this.#unknown ? `${sentence(words)} ${sentence(this.#unknown)}` : words, since: all.state.since });
     }
     if (pods.length === 0) {
@@ -300,6 +302,7 @@ export function stateWords(of: string, state: State): string {
   const { error } = state;
   const message = error?.message ?? '';
   if (state.phase === 'denied' && error instanceof StatusError && error.code === 401) return `The API server does not accept your credentials: ${message}`;
+  if (state.phase === 'denied' && error instanceof StatusError && error.code === 404) return sentence(message);
   if (state.phase === 'denied') return `You may not list and watch ${of}${of === 'pods' ? ' in all namespaces' : ''}: ${message}`;
   if (error instanceof TypeError) return 'The gateway cannot be reached.';
   return message && sentence(message);

@@ -12,7 +12,8 @@ import { rowsOf, type Row, type RowPage } from '@watchkeeper/informer';
 import { askAccess, get, maxNamespaces, Refused, type Access } from './access';
 import { boardRow, NODE_FIELDS, nodeOf, POD_FIELDS } from './columns';
 import { nodeRow } from './objects';
-import type { Scope, Status } from './protocol';
+import { sentence } from './quantity';
+import type { Scope, Status, Unread } from './protocol';
 import type { Rows } from './rows';
 import type { Silence } from './silence';
 
@@ -31,7 +32,7 @@ interface Difference extends RowPage {
   deleted: [string, string][];
 }
 
-/** A moment whose whole state the rows have: the resourceVersions of its Nodes, null if they may not be read, and of its Pods. */
+/** A moment whose whole state the rows have: the resourceVersions of its Nodes, null if they cannot be read, and of its Pods. */
 export interface Shown {
   at: string;
   nodes: string | null;
@@ -50,8 +51,8 @@ export class Past {
   #last: Status | null = null;
   /** Where the reader may list Pods; null for everywhere. */
   #access: Access | null = null;
-  #noNodes = '';
-  /** The lists of the moment; null if Nodes may not be read. */
+  #noNodes: Unread | null = null;
+  /** The lists of the moment; null if Nodes cannot be read. */
   #listedNodes: Listed | null = null;
   #listed: Listed[] = [];
 
@@ -160,8 +161,9 @@ export class Past {
     try {
       return await this.#list('nodes', NODE_FIELDS);
     } catch (error) {
-      if (!(error instanceof Refused) || error.code !== 403) throw error;
-      this.#noNodes = `You may not list nodes: ${error.message}`;
+      // 404: the recording has none, or they are not recorded.
+      if (!(error instanceof Refused) || (error.code !== 403 && error.code !== 404)) throw error;
+      this.#noNodes = error.code === 403 ? { denied: true, why: `You may not list nodes: ${error.message}` } : { denied: false, why: sentence(error.message) };
       return null;
     }
   }

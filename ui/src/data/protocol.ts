@@ -47,7 +47,7 @@ export interface Status {
   text: string;
   /** Since when, in milliseconds since 1970. */
   since: number;
-  /** The status code of the answer: 401 if the credentials are not accepted. Of a moment that could not be loaded, 0 without an answer. */
+  /** The status code of the answer: 401 if the credentials are not accepted, 404 if a recording has no Pods. Of a moment that could not be loaded, 0 without an answer. */
   code?: number;
 }
 
@@ -58,8 +58,14 @@ export interface Scope {
   /** How many further namespaces the reader may read, which are not shown; and whether there may be more. */
   omitted: number;
   incomplete: boolean;
-  /** Why the Nodes are not shown; empty if they are. */
-  nodes: string;
+  /** Why the Nodes are not shown; null if they are. */
+  nodes: Unread | null;
+}
+
+/** Why something cannot be read: the reader may not list it (`denied`), or it is not there, as in a recording of one namespace. */
+export interface Unread {
+  denied: boolean;
+  why: string;
 }
 
 /** From the page to the worker. */

@@ -3,23 +3,23 @@
 
 import { effect, signal } from '@preact/signals';
 import { absent } from '../app/contact';
-import { refresh, cluster, status } from '../app/state';
+import { refresh, cluster, scope, status } from '../app/state';
 import type { Cluster } from '../data/cluster';
-import { count } from '../data/quantity';
 import { State } from '../data/state';
+import { sizeOf } from './words';
 
 /** The minimum time between two announcements, in milliseconds. */
 const minInterval = 10_000;
 
 /** What is announced: the counts once they are known, or why they are not. Empty before that. */
-export const announcement = (of: Cluster, phase: string, missing: string): string =>
-  missing || (of.synced ? `${phase}: ${count(of.nodes.size, 'node')}, ${count(of.pods, 'pod')}, ${of.counts[State.failing]} failing, ${of.counts[State.pending]} pending` : '');
+export const announcement = (of: Cluster, phase: string, missing: string, seen = scope.peek()): string =>
+  missing || (of.synced ? `${phase}: ${sizeOf(of, seen).join(', ')}, ${of.counts[State.failing]} failing, ${of.counts[State.pending]} pending` : '');
 
 const announced = signal('');
 let at = 0;
 effect(() => {
   void refresh.value;
-  const words = announcement(cluster, status.value.phase, absent.value);
+  const words = announcement(cluster, status.value.phase, absent.value, scope.value);
   if (words === announced.peek() || Date.now() - at < minInterval) return;
   at = Date.now();
   announced.value = words;

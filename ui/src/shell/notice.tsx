@@ -5,18 +5,19 @@ import { absent, lost, misplaced, silence } from '../app/contact';
 import { ended } from '../app/now';
 import { asked } from '../app/login';
 import { refresh, cluster, mode, scope, status } from '../app/state';
-import { count, sentence } from '../data/quantity';
+import { sentence } from '../data/quantity';
 import { zoned } from '../time/words';
 import { Nearest } from './kinds';
 import { later } from './later';
 import { Seen } from './seen';
+import { sizeOf } from './words';
 
 const Nobody = later(async () => (await import('./nobody')).Nobody);
 
 /** Says in words why the board is empty or out of date. */
 export function Notice() {
   void refresh.value;
-  const { phase, text } = status.value;
+  const { phase, text, code } = status.value;
   const some = cluster.pods + cluster.nodes.size > 0;
   if (absent.value) {
     // The board has another moment: cover it, so that nobody mistakes it for this one.
@@ -53,13 +54,13 @@ export function Notice() {
   if (phase === 'denied') {
     return (
       <div class="notice">
-        <h1>Not allowed</h1>
+        <h1>{code === 404 ? 'No Pods are recorded' : 'Not allowed'}</h1>
         <p>{text || 'You may not list Pods.'}</p>
-        <p class="muted">The board reads Pods and Nodes in all namespaces: it needs <code>list</code> and <code>watch</code> on both.</p>
+        {code === 404 ? <p class="muted"><b>Kinds…</b> (<kbd>:</kbd>) shows what is recorded.</p> : <p class="muted">The board reads Pods and Nodes in all namespaces: it needs <code>list</code> and <code>watch</code> on both.</p>}
       </div>
     );
   }
-  if (some) return <p class="chip calm" role="status">{phase === 'connecting' ? 'Connecting' : 'Catching up'}: {count(cluster.nodes.size, 'node')} and {count(cluster.pods, 'pod')} so far.{text && ` ${text}`}</p>;
+  if (some) return <p class="chip calm" role="status">{phase === 'connecting' ? 'Connecting' : 'Catching up'}: {sizeOf(cluster, scope.value).join(' and ')} so far.{text && ` ${text}`}</p>;
   if (cluster.synced && (scope.value.namespaces || scope.value.nodes)) {
     return (
       <>

@@ -6,6 +6,7 @@
 import { scope } from '../app/state';
 import { count } from '../data/quantity';
 import { maxHistories } from '../time/namespaced';
+import { unread } from './words';
 
 /** How many namespaces are named. */
 const maxNamed = 6;
@@ -29,8 +30,8 @@ export function Seen() {
       )}
       {nodes && (
         <details>
-          <summary>You may not list Nodes: the Pods are grouped by the names of their Nodes, whose states are not known.</summary>
-          <p class="muted">{nodes}</p>
+          <summary>{unread(scope.value)}: the Pods are grouped by the names of their Nodes, whose states are not known.</summary>
+          <p class="muted">{nodes.why}</p>
         </details>
       )}
     </div>

@@ -2,13 +2,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import { useLayoutEffect, useRef } from 'preact/hooks';
-import { refresh, cluster } from '../app/state';
+import { refresh, cluster, scope } from '../app/state';
 import type { Layout } from '../board/layout';
 import { stateName } from '../board/palette';
 import { age, count, cpuText, memoryText } from '../data/quantity';
 import { clock } from '../data/clock';
 import { WorkloadTip } from './places';
 import { Shape } from './shape';
+import { unread } from './words';
 
 export type Pointed = { x: number; y: number } & ({ row: number; node?: undefined } | { node: string; row?: undefined; workloads: boolean });
 
@@ -58,7 +59,7 @@ function NodeTip({ name }: { name: string }) {
         <span class={row.ready === 'True' ? 'muted' : 'words failing'}>
           {row.ready === 'True' ? 'Ready' : `NotReady for ${age(clock.now() - row.since)}`}{row.unschedulable && ' · cordoned'}{row.version && ` · ${row.version}`}
         </span>
-      ) : <span class="muted">deleted, or you may not list Nodes</span>}
+      ) : <span class="muted">{unread(scope.value) || 'deleted'}</span>}
       <span class="muted">{count(node.pods, 'pod')}{row && row.pods > 0 && ` of ${row.pods}`}</span>
       {row && <span class="muted">requested {cpuText(node.cpu)} of {cpuText(row.cpu)} cpu · {memoryText(node.memory)} of {memoryText(row.memory)}</span>}
     </>

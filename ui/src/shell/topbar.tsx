@@ -8,12 +8,12 @@ import { absent, lost, silence } from '../app/contact';
 import { problemOf } from '../app/filter';
 import { asked, loggedIn, logOut, user } from '../app/login';
 import { ended, now } from '../app/now';
-import { refresh, changes, cluster, filter, help, kind, mode, needs, selection, status, switchTheme, theme } from '../app/state';
+import { refresh, changes, cluster, filter, help, kind, mode, needs, scope, selection, status, switchTheme, theme } from '../app/state';
 import { phone } from '../app/window';
 import { age, count } from '../data/quantity';
 import { State, STATES, type StateName } from '../data/state';
 import { Shape } from './shape';
-import { WORDS } from './words';
+import { sizeOf, WORDS } from './words';
 
 export function TopBar() {
   void refresh.value;
@@ -108,7 +108,7 @@ function Legend() {
   );
 }
 
-const Total = () => <span class="total">{count(cluster.nodes.size, 'node')} · {count(cluster.pods, 'pod')}</span>;
+const Total = () => <span class="total">{sizeOf(cluster, scope.value).join(' · ')}</span>;
 
 const countOf = (name: StateName): number => cluster.shownCounts()[State[name]];
 
@@ -144,9 +144,9 @@ function FoldedCounts() {
 
 function Connection() {
   void refresh.value;
-  const { phase, text } = status.value;
+  const { phase, text, code } = status.value;
   const since = lost.value;
-  const words = asked.value ? (asked.value === 'needed' ? 'not logged in' : 'login expired') : mode.value ? (mode.value.time > now() + 1000 ? 'the future' : 'the past') : phase === 'live' ? (ended.value ? 'a recording' : 'live') : phase;
+  const words = asked.value ? (asked.value === 'needed' ? 'not logged in' : 'login expired') : mode.value ? (mode.value.time > now() + 1000 ? 'the future' : 'the past') : phase === 'live' || code === 404 ? (ended.value ? 'a recording' : 'live') : phase;
   return (
     <div class={`connection ${asked.value ? 'denied' : mode.value ? 'past' : phase.replace(' ', '-')}`} title={text} role="status">
       <i aria-hidden="true" /> {words}{silence.value && ', no contact'}

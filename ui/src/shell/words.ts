@@ -1,6 +1,9 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
+import type { Cluster } from '../data/cluster';
+import type { Scope } from '../data/protocol';
+import { count } from '../data/quantity';
 import type { StateName } from '../data/state';
 
 /** Describes the states. */
@@ -13,3 +16,9 @@ export const WORDS: Record<StateName, string> = {
   ready: 'running and ready',
   succeeded: 'completed',
 };
+
+/** Why the Nodes are not shown, in a few words; empty if they are. */
+export const unread = ({ nodes }: Scope): string => (!nodes ? '' : nodes.denied ? 'You may not list Nodes' : 'No Nodes are recorded');
+
+/** How many Nodes and Pods are shown. Without the Nodes, only the names of those that have Pods are known. */
+export const sizeOf = ({ nodes, pods }: Cluster, scope: Scope): string[] => [...(scope.nodes ? [] : [count(nodes.size, 'node')]), count(pods, 'pod')];

@@ -122,8 +122,8 @@ export interface History {
   version(path: string, resourceVersion: string, signal: AbortSignal): Promise<Change | undefined>;
   /** Compares the object at two moments. */
   difference(path: string, from: string, to: string, signal: AbortSignal): Promise<ObjectDifference>;
-  /** Whether there is a history, and if not, why. `first` is its start; `end` is that of a served recording, 0 while recording continues. */
-  state(signal: AbortSignal): Promise<{ on: boolean; reason: string; first: number; end: number }>;
+  /** Whether there is a history, and if not, why. `first` is its start; `end` is that of a served recording, 0 while recording continues. `resources` are all that a served recording has. */
+  state(signal: AbortSignal): Promise<{ on: boolean; reason: string; first: number; end: number; resources?: string[] }>;
 }
 
 const time = (ms: number): string => new Date(ms).toISOString();
@@ -180,7 +180,7 @@ const historyOf = (namespace: string): History => ({
     const first = index.resources.filter((r) => r.resource === 'pods').flatMap((r) => r.epochs.map((e) => Date.parse(e.span.from.time ?? ''))).filter(Number.isFinite);
     const last = index.resources.flatMap((r) => r.epochs.map((e) => Date.parse(e.span.to.time ?? ''))).filter(Number.isFinite);
     const end = index.recording.state === 'ended' ? Math.max(0, ...last) : 0;
-    return { on: index.recording.state === 'on' || first.length > 0, reason: index.recording.reason ?? '', first: Math.min(...first, Date.now()), end };
+    return { on: index.recording.state === 'on' || first.length > 0, reason: index.recording.reason ?? '', first: Math.min(...first, Date.now()), end, ...(end && { resources: index.resources.map((r) => r.resource) }) };
   },
 });
 

@@ -29,8 +29,10 @@ interface Cursor {
 /** Restricts a history to what the reader may see. `of` returns the history of a namespace. */
 export function namespaced(history: History, of: (namespace: string) => History, seen: () => Scope): History {
   const names = (): string[] | null => seen().namespaces?.slice(0, maxHistories) ?? null;
-  // A question that names something that may not be read has no answer.
-  const readable = (resources: readonly string[] = []): readonly string[] => (seen().nodes ? resources.filter((name) => name !== 'nodes') : resources);
+  /** The resources of a served recording. */
+  let recorded: string[] | undefined;
+  // A question that names something that may not be read, or is not recorded, has no answer.
+  const readable = (resources: readonly string[] = []): readonly string[] => resources.filter((name) => (name !== 'nodes' || !seen().nodes) && (recorded?.includes(name) ?? true));
   const lists = new Map<string, Cursor[]>();
   let number = 0;
 
@@ -46,6 +48,7 @@ export function namespaced(history: History, of: (namespace: string) => History,
     ...history,
     async counts(from, to, signal, resources = [], selected) {
       const namespaces = names();
+      if (resources.length && !readable(resources).length) return sum([], from, to);
       if (!namespaces) return history.counts(from, to, signal, readable(resources), selected);
       const inside = readable(resources).filter((name) => !CLUSTER.includes(name));
       const outside = readable(resources).filter((name) => CLUSTER.includes(name));
@@ -55,6 +58,7 @@ export function namespaced(history: History, of: (namespace: string) => History,
     },
     async changes(from, to, limit, signal, resources = [], more = '', selected) {
       const namespaces = names();
+      if (resources.length && !readable(resources).length) return { items: [], more: '' };
       if (!namespaces) return history.changes(from, to, limit, signal, readable(resources), more, selected);
       // A copy: the list may be continued again from the same token.
       const cursors: Cursor[] = (more ? (lists.get(more) ?? []) : namespaces.map((namespace) => ({ namespace, items: [], more: null }))).map((cursor) => ({ ...cursor, items: [...cursor.items] }));
@@ -85,6 +89,7 @@ export function namespaced(history: History, of: (namespace: string) => History,
     },
     async state(signal) {
       const state = await history.state(signal);
+      recorded = state.resources;
       const [name] = names() ?? [];
       if (!name || !state.on) return state;
       // What is recorded is known to readers of all namespaces only.

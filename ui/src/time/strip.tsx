@@ -45,7 +45,7 @@ export function Strip({ history }: { history: History }) {
         recordedFrom.value = first;
         recorded.value = on;
         settleAge();
-        setAbout({ on, words: on ? '' : `Nothing is recorded: ${reason || 'recording is off'}.` });
+        setAbout({ on, words: on ? '' : end ? 'No changes of Pods and Nodes: this recording has no Pods.' : `Nothing is recorded: ${reason || 'recording is off'}.` });
       },
       (error) => {
         const code = error instanceof ApiError ? error.code : 0;
