@@ -86,8 +86,16 @@ func (c *Comparer) Between(before, after *scan.Object) (*Change, error) {
 	c.known = [2]*version{old, now}
 	out := &Change{By: writers(old.entries, now.entries)}
 	if before == nil || after == nil {
-		out.Summary = []string{arrival(now.tree)}
-		if before == nil {
+		out.Summary = []string{"created"}
+		if event := now.event(); event != "" {
+			out.Summary = []string{event}
+		}
+		if after == nil {
+			out.Summary = []string{"deleted"}
+			if event := old.event(); event != "" {
+				out.Summary = append(out.Summary, event)
+			}
+		} else {
 			out.By = creators(now)
 		}
 		return out, nil
@@ -101,6 +109,13 @@ func (c *Comparer) Between(before, after *scan.Object) (*Change, error) {
 	}
 	if out.OnlyNoise = equal(old.tree, now.tree); !out.OnlyNoise {
 		out.Summary, out.OnlyCounters = summarize(old.tree, now.tree)
+		switch event := now.event(); event {
+		case "":
+		case old.event():
+			out.Summary = append([]string{event}, out.Summary...)
+		default: // what else differs, such as the version of the object, follows from that
+			out.Summary = []string{event}
+		}
 		out.OnlyStatus = !slices.ContainsFunc(names(old.tree, now.tree), func(name string) bool {
 			return name != "status" && !equal(old.tree[name], now.tree[name])
 		})

@@ -179,6 +179,30 @@ func TestSummary(t *testing.T) {
 	}
 }
 
+// An Event is described by what it says, not by how its fields differ.
+func TestEvents(t *testing.T) {
+	base := `kind: Event, type: Warning, reason: BackOff, message: "restarting failed"`
+	for _, tc := range []struct{ name, before, after, want string }{
+		{"again", `{` + base + `, count: 2, involvedObject: {resourceVersion: "1408"}}`, `{` + base + `, count: 3, involvedObject: {resourceVersion: "1639"}}`, "Warning BackOff: restarting failed (3 times)"},
+		{"a series", `{` + base + `, eventTime: a}`, `{` + base + `, eventTime: b, series: {count: 2, lastObservedTime: b}}`, "Warning BackOff: restarting failed (2 times)"},
+		{"events.k8s.io", `{kind: Event, type: Normal, reason: Pulled, note: an image, deprecatedCount: 1, regarding: {resourceVersion: "1"}}`,
+			`{kind: Event, type: Normal, reason: Pulled, note: an image, deprecatedCount: 7, regarding: {resourceVersion: "2"}}`, "Normal Pulled: an image (7 times)"},
+		{"another message", `{` + base + `, count: 2}`, `{kind: Event, type: Warning, reason: BackOff, message: still failing, count: 2}`, "Warning BackOff: still failing (2 times)"},
+		{"a label", `{` + base + `}`, `{` + base + `, metadata: {labels: {a: b}}}`, "Warning BackOff: restarting failed; label a=b added"},
+		{"no content", `{kind: Event, action: a}`, `{kind: Event, action: b}`, "action a → b"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			c, err := new(change.Comparer).Between(object(t, tc.before, 1), object(t, tc.after, 2))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := strings.Join(c.Summary, "; "); got != tc.want {
+				t.Errorf("got  %s\nwant %s", got, tc.want)
+			}
+		})
+	}
+}
+
 func TestArrivals(t *testing.T) {
 	pod := object(t, `{kind: Pod, metadata: {managedFields: [{manager: kubectl, operation: Update, time: x}]}}`, 1)
 	event := object(t, `{kind: Event, type: Warning, reason: BackOff, message: "restarting\nfailed"}`, 1)
@@ -189,6 +213,7 @@ func TestArrivals(t *testing.T) {
 		{nil, pod, change.Change{Summary: []string{"created"}, By: []change.Manager{{Manager: "kubectl", Operation: "Update", Time: "x"}}}},
 		{pod, nil, change.Change{Summary: []string{"deleted"}}},
 		{nil, event, change.Change{Summary: []string{"Warning BackOff: restarting failed"}}},
+		{event, nil, change.Change{Summary: []string{"deleted", "Warning BackOff: restarting failed"}}},
 	} {
 		got, err := new(change.Comparer).Between(tc.before, tc.after)
 		if err != nil {

@@ -66,19 +66,25 @@ func summarize(before, after map[string]any) (phrases []string, onlyCounters boo
 	return s.phrases, s.counted == len(s.phrases)
 }
 
-// arrival describes a version without a counterpart: a creation or a deletion.
-func arrival(tree map[string]any) string {
-	switch {
-	case tree == nil:
-		return "deleted"
-	case text(tree["kind"]) == "Event":
-		note := text(tree["message"]) + text(tree["note"]) // named differently in events.k8s.io
-		if text(tree["type"])+text(tree["reason"])+note == "" {
-			break
-		}
-		return clip(fmt.Sprintf("%s %s: %s", text(tree["type"]), text(tree["reason"]), note), maxText)
+// event describes an Event by its reason, message and count. It returns "" for another object.
+func (v *version) event() string {
+	if text(v.tree["kind"]) != "Event" {
+		return ""
 	}
-	return "created"
+	note := text(v.tree["message"]) + text(v.tree["note"]) // named differently in events.k8s.io
+	if text(v.tree["type"])+text(v.tree["reason"])+note == "" {
+		return ""
+	}
+	words := clip(fmt.Sprintf("%s %s: %s", text(v.tree["type"]), text(v.tree["reason"]), note), maxText)
+	for _, value := range v.noise[noiseEvent] {
+		if series, ok := value.(map[string]any); ok {
+			value = series["count"]
+		}
+		if count, ok := value.(json.Number); ok && count != "1" && count != "0" {
+			return fmt.Sprintf("%s (%s times)", words, count)
+		}
+	}
+	return words
 }
 
 func (s *summary) say(format string, args ...any) {
