@@ -233,9 +233,12 @@ type Differences struct {
 	Items    []Difference `json:"items"`
 	// Folded counts the objects that differ in noise only, and Unchanged those that
 	// do not differ, among the objects compared for this page.
-	Folded    int    `json:"folded"`
-	Unchanged int    `json:"unchanged"`
-	Continue  string `json:"continue,omitempty"`
+	Folded    int `json:"folded"`
+	Unchanged int `json:"unchanged"`
+	// Unobserved are the times between the moments in which changes may have been missed, as
+	// in [Changes].
+	Unobserved []UnobservedSpan `json:"unobserved,omitempty"`
+	Continue   string           `json:"continue,omitempty"`
 }
 
 // Counts are events per bin: GET /watchkeeper/v1/history/counts.

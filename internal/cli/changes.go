@@ -92,7 +92,7 @@ func (o *changesOptions) run(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	if o.watch {
-		return o.follow(ctx, query)
+		return o.follow(ctx, args, query)
 	}
 	return o.list(ctx, args, query)
 }
@@ -260,9 +260,8 @@ func (o *changesOptions) list(ctx context.Context, args []string, query url.Valu
 		}
 		fmt.Fprintln(o.err, o.none(args, query, all))
 	}
-	o.reportDenied()
 	if len(args) == 0 {
-		o.reportNotRecorded(rec)
+		o.reportLeftOut(rec)
 	}
 	o.reportSilence(ctx, first.To, o.stamp)
 	if query.Get("continue") != "" { // --limit: what is listed begins later

@@ -142,7 +142,7 @@ func TestChangesOfUnrecordedTime(t *testing.T) {
 	const gap = "not observed between 2026-01-02 14:00:00Z and 2026-01-02 14:00:30Z"
 	const outcome = ": of changes in that time, only the outcome is known\n"
 	const long = "not observed between 2026-01-02 13:59:20Z and 2026-01-02 14:00:30Z (some resources: from 2026-01-02 14:00:00Z)"
-	const came = ": changes in that time are listed with the time of its end\n"
+	const came = ": changes in that time have the time of its end\n"
 	one := changed(at("12:00:00"), 7, "pods", "a", "x")
 	f := newFakeGateway(t, nil)
 	for _, test := range []struct {
@@ -156,7 +156,7 @@ func TestChangesOfUnrecordedTime(t *testing.T) {
 		{"changes po,no -A", "13:00:00", "14:00:20", []api.UnobservedSpan{nodes, pods}, 1, "on", long + outcome},
 		{"changes po -A", "13:00:00", "15:00:00", []api.UnobservedSpan{span("pods", api.Late, "14:00:00", "14:00:30")}, 1, "on", gap + came},
 		{"changes po,no -A", "13:00:00", "15:00:00", []api.UnobservedSpan{span("nodes", api.Late, "14:00:00", "14:00:20"), pods}, 1, "on",
-			gap + ": of changes in that time, what is known is listed with the time of its end\n"},
+			gap + ": of changes in that time, what is known has the time of its end\n"},
 		{"changes po -A --limit=100", "14:00:30", "15:00:00", nil, 1, "on", ""},
 		{"changes po -A", "14:00:30", "15:00:00", []api.UnobservedSpan{pods}, 1, "on", gap + outcome}, // what it has led to
 		// A range of which nothing is known has no "no changes".
@@ -283,7 +283,10 @@ func testChangesWatch(t *testing.T) {
 		defer errw.Close()
 		ended <- cli.Main(ctx, []string{"watchkeeper", "changes", "-A", "-w", "--since", start.Add(-time.Minute).UTC().Format(time.RFC3339Nano), "-s", server}, strings.NewReader(""), w, errw)
 	}()
-	lines := bufio.NewScanner(r)
+	lines, said := bufio.NewScanner(r), bufio.NewReader(errs)
+	if line, err := said.ReadString('\n'); err != nil || !strings.HasPrefix(line, "not recorded, so not listed: configmaps, secrets, ") {
+		t.Errorf("%q %v", line, err)
+	}
 	expect := func(want ...string) {
 		t.Helper()
 		for _, want := range want {
@@ -297,10 +300,10 @@ func testChangesWatch(t *testing.T) {
 	h.fail = 2
 	h.mu.Unlock()
 	h.add(changed(at(1), 6, "deployments.apps", "web", "third"))
-	if said, err := bufio.NewReader(errs).ReadString('\n'); err != nil || !strings.Contains(said, "the history is not open; trying again") {
+	if said, err := said.ReadString('\n'); err != nil || !strings.Contains(said, "the history is not open; trying again") {
 		t.Errorf("%q %v", said, err)
 	}
-	go func() { _, _ = io.Copy(io.Discard, errs) }()
+	go func() { _, _ = io.Copy(io.Discard, said) }()
 	expect("  6         ~ deployments.apps default/web  third")
 	h.add(changed(at(0), 5, "pods", "c", "late"), changed(at(2), 7, "pods", "a", "fourth"))
 	expect("  5         ~ pods default/c  late", "  7         ~ pods default/a  fourth")
@@ -367,9 +370,10 @@ func testChangesWatchOfNothing(t *testing.T) {
 		ended <- cli.Main(ctx, []string{"watchkeeper", "changes", "-A", "-w", "--utc", "-s", server}, strings.NewReader(""), io.Discard, w)
 	}()
 	lines := bufio.NewScanner(r)
-	for _, want := range []string{"nothing is recorded since 2026-01-02 14:30:00Z: the disk is full", "new changes are known again",
-		"not observed between 2026-01-02 14:40:00Z and 2026-01-02 14:40:20Z: changes in that time are listed with the time of its end",
-		"not observed between 2026-01-02 14:50:00Z and 2026-01-02 14:50:20Z: changes in that time are listed with the time of its end"} {
+	for _, want := range []string{"not recorded, so not listed: configmaps, secrets, ingresses.networking.k8s.io, networkpolicies.networking.k8s.io, horizontalpodautoscalers.autoscaling, resourcequotas",
+		"nothing is recorded since 2026-01-02 14:30:00Z: the disk is full", "new changes are known again",
+		"not observed between 2026-01-02 14:40:00Z and 2026-01-02 14:40:20Z: changes in that time have the time of its end",
+		"not observed between 2026-01-02 14:50:00Z and 2026-01-02 14:50:20Z: changes in that time have the time of its end"} {
 		if !lines.Scan() || lines.Text() != want {
 			t.Fatalf("printed %q, want %q", lines.Text(), want)
 		}

@@ -238,18 +238,12 @@ func (c *client) silence(ctx context.Context, at time.Time) *api.Upstream {
 	return h.Upstream
 }
 
-// reportDenied says on standard error what the command has left out.
-func (c *client) reportDenied() {
+// reportLeftOut says on standard error what a command about everything recorded has left out:
+// what the caller may not list, and which of the usual suspects are not recorded.
+func (c *client) reportLeftOut(rec record) {
 	if len(c.denied) > 0 {
 		fmt.Fprintf(c.err, "left out, because you may not list them now: %s\n", strings.Join(c.denied, ", "))
 	}
-}
-
-// suspects are resources whose changes often are the cause of others.
-var suspects = []string{"configmaps", "secrets", "ingresses.networking.k8s.io", "networkpolicies.networking.k8s.io", "horizontalpodautoscalers.autoscaling", "resourcequotas"}
-
-// reportNotRecorded says on standard error which of the usual suspects are not recorded.
-func (c *client) reportNotRecorded(rec record) {
 	var lacks []string
 	for _, name := range suspects {
 		if len(rec[name]) == 0 && !slices.Contains(c.denied, name) {
@@ -260,6 +254,9 @@ func (c *client) reportNotRecorded(rec record) {
 		fmt.Fprintf(c.err, "not recorded, so not listed: %s\n", strings.Join(lacks, ", "))
 	}
 }
+
+// suspects are resources whose changes often are the cause of others.
+var suspects = []string{"configmaps", "secrets", "ingresses.networking.k8s.io", "networkpolicies.networking.k8s.io", "horizontalpodautoscalers.autoscaling", "resourcequotas"}
 
 // errNothing returns the error for a history without resources that the caller may read.
 func (c *client) errNothing(h *api.History) error {

@@ -186,6 +186,7 @@ func (o *diffOptions) named(ctx context.Context, args []string) ([]named, error)
 func (o *diffOptions) compare(ctx context.Context, args []string, all []named, query url.Values, rec record) (different bool, err error) {
 	var failed failures
 	compared := 0
+	var unobserved []api.UnobservedSpan
 	from, to := parsed(query.Get("from")), parsed(query.Get("to"))
 	names := groupResources(all)
 	for _, side := range []struct {
@@ -219,7 +220,7 @@ func (o *diffOptions) compare(ctx context.Context, args []string, all []named, q
 			if compared += found; n.name != "" && found == 0 {
 				return fmt.Errorf("%s did not exist at either moment", n.describe(o.namespace))
 			}
-			out = append(out, one)
+			out, unobserved = append(out, one), append(unobserved, one.Unobserved...)
 		}
 		if o.format == "text" {
 			return nil
@@ -236,12 +237,13 @@ func (o *diffOptions) compare(ctx context.Context, args []string, all []named, q
 	if to.RV == 0 {
 		o.reportSilence(ctx, to.At, o.stamp)
 	}
+	slices.SortStableFunc(unobserved, func(a, b api.UnobservedSpan) int { return a.From.Compare(b.From) })
+	o.printUnobserved(ctx, unobserved, from.At, o.stamp)
 	failed = failed.merge(rec, []time.Time{from.At, to.At}, o.stamp)
 	if h, err := o.history(ctx); err == nil {
 		failed = failed.stopped(rec, h.Recording, o.stamp)
 	}
 	failed.print(o.err)
-	o.reportDenied()
 	if late := rec.begins(names, from.At, "differences", o.stamp); err == nil && o.usual && late != "" {
 		fmt.Fprintln(o.err, late)
 	}
@@ -250,6 +252,9 @@ func (o *diffOptions) compare(ctx context.Context, args []string, all []named, q
 	}
 	if failed == nil && err == nil && !different {
 		fmt.Fprintln(o.err, o.none(ctx, args, all, compared, query, rec))
+	}
+	if err == nil && len(args) == 0 {
+		o.reportLeftOut(rec)
 	}
 	if failed != nil && err == nil {
 		err = fmt.Errorf("some resources could not be compared: choose a moment that is in the history of each, or name a resource")
@@ -304,6 +309,7 @@ func (o *diffOptions) compareOne(ctx context.Context, w io.Writer, n named, quer
 		all.Resource, all.From, all.To, all.Continue = page.Resource, page.From, page.To, page.Continue
 		all.Folded += page.Folded
 		all.Unchanged += page.Unchanged
+		all.Unobserved = append(all.Unobserved, page.Unobserved...)
 		all.Items = append(items, page.Items...)
 		if o.format != "text" {
 			continue

@@ -42,13 +42,16 @@ type changeID struct {
 
 // follow prints the changes since a time, oldest first, and then new ones until ctx
 // ends.
-func (o *changesOptions) follow(ctx context.Context, query url.Values) error {
+func (o *changesOptions) follow(ctx context.Context, args []string, query url.Values) error {
 	h, err := o.history(ctx)
 	if err != nil {
 		return err
 	}
 	if h.Recording.State == api.RecordingEnded {
 		return errors.New("a recording has ended, and gets no new changes: leave out --watch")
+	}
+	if rec, err := o.record(ctx); err == nil && len(args) == 0 {
+		o.reportLeftOut(rec)
 	}
 	f := follower{seen: map[changeID]time.Time{}}
 	lost := false // the gateway does not answer

@@ -216,9 +216,9 @@ func outages(gaps []api.UnobservedSpan, stamp func(time.Time) string) (lines []s
 		case !reasons[api.Late]:
 			line += ": of changes in that time, only the outcome is known"
 		case !reasons[api.InGap]:
-			line += ": changes in that time are listed with the time of its end"
+			line += ": changes in that time have the time of its end"
 		default:
-			line += ": of changes in that time, what is known is listed with the time of its end"
+			line += ": of changes in that time, what is known has the time of its end"
 		}
 		lines = append(lines, line)
 	}

@@ -43,7 +43,8 @@ func TestDiffOfYoungRecord(t *testing.T) {
 		if test.says != "" {
 			says = test.says + "\n"
 		}
-		if rest, ok := strings.CutPrefix(errs, says); code != 0 || !ok || !strings.HasPrefix(rest, "no differences") || strings.Count(rest, "\n") != 1 {
+		errs, lacks, _ := strings.Cut(errs, "not recorded, so not listed: configmaps, ")
+		if rest, ok := strings.CutPrefix(errs, says); lacks == "" || code != 0 || !ok || !strings.HasPrefix(rest, "no differences") || strings.Count(rest, "\n") != 1 {
 			t.Errorf("%s: %d %q, want %q", test.args, code, errs, test.says)
 		}
 		var asked []string
@@ -122,7 +123,7 @@ func TestDiffInGap(t *testing.T) {
 	lines := strings.Split(strings.TrimSpace(errs), "\n")
 	want := fmt.Sprintf("watchkeeper: nodes, pods: in a gap of the recorded history: %s; not observed between %s and %s: these two are the nearest moments that are known",
 		at(15).UTC().Format(stamp), at(10).UTC().Format(stamp), at(26).UTC().Format(stamp))
-	if code != 2 || len(lines) != 2 || !slices.Contains(lines, want) {
+	if code != 2 || len(lines) != 3 || !strings.HasPrefix(lines[1], "not recorded, so not listed: ") || !slices.Contains(lines, want) {
 		t.Errorf("%d %s, want %s", code, errs, want)
 	}
 }
@@ -167,5 +168,44 @@ func TestDiffOnFullDisk(t *testing.T) {
 	want := "watchkeeper: pods, nodes: nothing is recorded since 2026-01-03 00:00:00Z: the disk is full; all of them are known until 2026-01-02 23:59:20Z\n"
 	if !strings.HasPrefix(errs, want) || code != 2 || len(f.questions()) == 0 {
 		t.Errorf("%d %q, want %q", code, errs, want)
+	}
+}
+
+// TestDiffAcrossGap: diff says what was not observed between its moments, of all resources,
+// as changes does. An object may have lived and died meanwhile.
+func TestDiffAcrossGap(t *testing.T) {
+	span := func(resource, reason, clock string) string {
+		return fmt.Sprintf(`{"resource":%q,"reason":%q,"from":"2026-01-02T14:%[3]s:00Z","to":"2026-01-02T14:%[3]s:30Z"}`, resource, reason, clock)
+	}
+	answer := func(spans ...string) string {
+		return `{"items":[{"type":"ADDED","name":"a","summary":["created"]}],"unobserved":[` + strings.Join(spans, ",") + `]}`
+	}
+	f := newFakeGateway(t, map[string]string{
+		"":                   recordedIndex,
+		"/diff/api/v1/pods":  answer(span("pods", "gap", "10"), span("pods", "late", "30")),
+		"/diff/api/v1/nodes": answer(span("nodes", "gap", "00")),
+	})
+	gap := func(minute, rest string) string {
+		return fmt.Sprintf("not observed between 2026-01-02 14:%[1]s:00Z and 2026-01-02 14:%[1]s:30Z: %s\n", minute, rest)
+	}
+	const outcome = "of changes in that time, only the outcome is known"
+	pods := gap("10", outcome) + gap("30", "changes in that time have the time of its end")
+	for line, want := range map[string]string{
+		"diff po -A":      pods,
+		"diff po,no -A":   gap("00", outcome) + pods,
+		"diff no -o json": gap("00", outcome),
+	} {
+		out, errs, code := run(append(strings.Fields(line), "--utc", "--from", "2026-01-02T13:00:00Z", "--to", "2026-01-02T15:00:00Z")...)
+		if code != 1 || out == "" || errs != want {
+			t.Errorf("%s: %d %q, want %q", line, code, errs, want)
+		}
+		if strings.HasSuffix(line, "json") && !strings.Contains(out, `"unobserved": [`) {
+			t.Errorf("%s: %s", line, out)
+		}
+	}
+	f.answers["/diff/api/v1/pods"] = `{"items":[{"type":"ADDED","name":"a","summary":["created"]}],"continue":"x","unobserved":[` + span("pods", "gap", "10") + `]}`
+	f.answers["older"] = answer()
+	if _, errs, _ := run("diff", "po", "-A", "--utc", "--from", "2026-01-02T13:00:00Z", "--to", "2026-01-02T15:00:00Z"); errs != gap("10", outcome) {
+		t.Errorf("of two pages: %q", errs)
 	}
 }

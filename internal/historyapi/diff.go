@@ -62,7 +62,7 @@ func (c *call) diff() (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	d.out = api.Differences{Resource: t.Resource.GroupResource(), From: d.from.at, To: d.to.at, Items: []api.Difference{}}
+	d.out.Resource, d.out.From, d.out.To, d.out.Items = t.Resource.GroupResource(), d.from.at, d.to.at, []api.Difference{}
 	if t.Name != "" {
 		err = d.one(kube.MakeKey(t.Namespace, t.Name))
 	} else {
@@ -106,10 +106,12 @@ func (c *call) sides(d *diffPage, streams []*history.Stream) (after kube.Key, er
 		}
 		return token.After, err
 	}
+	var begin, end time.Time
 	for _, side := range []struct {
 		into             *diffSide
+		at               *time.Time
 		parameter, usual string
-	}{{&d.from, "from", "1h"}, {&d.to, "to", "now"}} {
+	}{{&d.from, &begin, "from", "1h"}, {&d.to, &end, "to", "now"}} {
 		when, err := c.when(side.parameter, side.usual)
 		if err != nil {
 			return "", err
@@ -119,7 +121,14 @@ func (c *call) sides(d *diffPage, streams []*history.Stream) (after kube.Key, er
 			return "", err
 		}
 		*side.into = diffSide{st.Stream, st.RV, api.Moment{ResourceVersion: kube.FormatRV(st.RV), Time: st.Since.UTC()}}
+		if *side.at = when.At; when.RV != 0 {
+			*side.at = st.Since
+		}
 	}
+	if end.Before(begin) {
+		begin, end = end, begin
+	}
+	d.out.Unobserved = c.unobserved([]kube.Resource{d.resource}, begin, end)
 	return "", nil
 }
 

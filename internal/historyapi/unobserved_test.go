@@ -56,6 +56,25 @@ func TestUnobserved(t *testing.T) {
 		}
 	}
 
+	for query, want := range map[string][]string{
+		"from=" + f.when(20) + "&to=" + f.when(90): {"deployments.apps gap 50 80"},
+		"from=" + f.when(90) + "&to=" + f.when(20): {"deployments.apps gap 50 80"},
+		"from=" + f.when(20) + "&to=rv:200":        {"deployments.apps gap 50 80"},
+		"from=" + f.when(20) + "&to=" + f.when(40): nil,
+		"from=" + f.when(85) + "&to=" + f.when(90): nil,
+		"from=rv:120&to=rv:125":                    nil,
+	} {
+		d := ask[api.Differences](f, deploymentDiff+"?limit=1&"+query)
+		if got := spans(f, d.Unobserved); !slices.Equal(got, want) {
+			t.Errorf("%s: unobserved %q, want %q", query, got, want)
+		}
+		if d.Continue != "" {
+			if again := ask[api.Differences](f, deploymentDiff+"?continue="+d.Continue); again.Unobserved != nil {
+				t.Errorf("%s: a later page: unobserved %v", query, again.Unobserved)
+			}
+		}
+	}
+
 	head := f.Store.Streams(pasttest.Pods)[0].Head().At.Sub(f.At(0)).Seconds()
 	f.unsynced = errors.New("the disk is full")
 	check(between(5, head)+"&resource=pods", []string(nil)...)
