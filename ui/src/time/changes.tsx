@@ -15,7 +15,7 @@ import { Export, ExportButton } from './export';
 import type { Counts, History, ObjectChange, Page } from './history';
 import { goTo, playhead, recordedFrom } from './playback';
 import { unknownParts } from './plot';
-import { chipWords, hourReach, isAll, listWindow, none, notRecorded, REACHES, reachOf, spanWords, unknownWords, type Asked } from './window';
+import { chipWords, hourReach, isAll, listWindow, none, REACHES, reachOf, spanWords, unknownWords, type Asked } from './window';
 import { clock, zoned } from './words';
 
 /** Changes per page, and the most that the gateway returns at once. */
@@ -78,7 +78,6 @@ export function Changes({ history }: { history: History }) {
       {message && <p class="failure">{message}</p>}
       {unknown.map((part) => <p key={part.from} class="gap-note muted">{unknownWords(part, covered, recordedFrom.value)}</p>)}
       {!!counts?.denied?.length && <p class="gap-note muted">Left out, where you may not list them: {counts.denied.join(', ')}.</p>}
-      {counts && !chosen.length && notRecorded(counts).length > 0 && <p class="gap-note muted">Not recorded, so not listed: {notRecorded(counts).join(', ')}.</p>}
       {!found && !message && <p class="muted empty">loading changes</p>}
       {items?.length === 0 && !found?.more && !unknown.some((part) => isAll(part, covered)) && (
         <p class="muted empty" role="status">

@@ -4,7 +4,7 @@
 /** Which time the list of changes covers, and what it says about it. */
 
 import { ALL } from '../app/state';
-import type { Counts, Selected } from './history';
+import type { Selected } from './history';
 import type { unknownParts } from './plot';
 import { clock } from './words';
 
@@ -48,13 +48,6 @@ export function windowWords({ range, moment, reach }: Asked): string {
 /** Why the list is empty. */
 export const none = ({ filter, status, deleted }: Selected, asked: Asked): string =>
   `No ${deleted ? 'deletions' : 'changes'}${filter ? ` match ${filter}` : ''} ${windowWords(asked)}.${deleted || status ? '' : ' Status updates are not listed.'}`;
-
-/** Resources whose changes often are the cause of others, as in `watchkeeper changes`. */
-const SUSPECTS = ['configmaps', 'secrets', 'ingresses.networking.k8s.io', 'networkpolicies.networking.k8s.io', 'horizontalpodautoscalers.autoscaling', 'resourcequotas'];
-
-/** Which of them are not recorded, so that the list cannot have them. */
-export const notRecorded = ({ resources, denied = [] }: Counts): string[] =>
-  SUSPECTS.filter((name) => !denied.includes(name) && !resources.some(({ resource }) => resource === name));
 
 /** What was not recorded in the window. `first` is the start of the recording. */
 export function unknownWords(part: ReturnType<typeof unknownParts>[number], window: { from: number; to: number }, first: number): string {
