@@ -79,14 +79,10 @@ func Parameters() []string { return slices.Clone(parameters) }
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	answer, err := h.answer(r)
 	if err != nil {
-		refusal, ok := errors.AsType[*status.Error](err)
-		if !ok {
-			refusal = &status.Error{Status: status.Unavailable(err.Error(), true)}
+		if _, ok := errors.AsType[*status.Error](err); !ok {
+			err = &status.Error{Status: status.Unavailable(err.Error(), true)}
 		}
-		if refusal.Code == http.StatusMethodNotAllowed {
-			w.Header().Set("Allow", "GET")
-		}
-		status.Write(w, r, refusal.Status)
+		status.Fail(w, r, err, http.MethodGet)
 		return
 	}
 	body, err := json.Marshal(answer)

@@ -84,6 +84,16 @@ func WriteBody(w http.ResponseWriter, r *http.Request, body *wire.Body, held boo
 	gzipWriters.Put(zip)
 }
 
+// ReadBody reads the body of a request, which has to arrive within a time. Of one that is
+// longer than the limit, in bytes, the error is a [*http.MaxBytesError].
+func ReadBody(w http.ResponseWriter, r *http.Request, limit int64, within time.Duration) ([]byte, error) {
+	ctl := http.NewResponseController(w)
+	ctl.SetReadDeadline(time.Now().Add(within)) //nolint:errcheck // a test's writer has none
+	// Later, the deadline would end the request, or the next one of the connection.
+	defer ctl.SetReadDeadline(time.Time{}) //nolint:errcheck // see above
+	return io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
+}
+
 // A DeadlineWriter bounds how long an answer makes the gateway wait for its client:
 // each write, of [bodyPiece] at the most, by the timeout, and all writes together by the
 // timeout and the time that their bytes take at [minRate]. So a client that reads a little before each deadline

@@ -8,6 +8,7 @@ package status
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -146,6 +147,19 @@ func Write(w http.ResponseWriter, r *http.Request, s *metav1.Status) {
 	h.Set("Content-Length", strconv.Itoa(len(body)))
 	w.WriteHeader(int(s.Code))
 	w.Write(body) //nolint:errcheck // the client is gone
+}
+
+// Fail answers a request that failed: with the Status of an [Error], with 500 for another
+// error. A 405 has the methods that are allowed.
+func Fail(w http.ResponseWriter, r *http.Request, err error, allowed string) {
+	refusal, ok := errors.AsType[*Error](err)
+	if !ok {
+		refusal = &Error{Status: Internal(err.Error())}
+	}
+	if refusal.Code == http.StatusMethodNotAllowed {
+		w.Header().Set("Allow", allowed)
+	}
+	Write(w, r, refusal.Status)
 }
 
 // Warn adds a warning to an answer. kubectl prints it.

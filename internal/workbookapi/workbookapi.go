@@ -60,14 +60,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	if err != nil {
-		refusal, ok := errors.AsType[*status.Error](err)
-		if !ok {
-			refusal = &status.Error{Status: status.Internal(err.Error())}
-		}
-		if refusal.Code == http.StatusMethodNotAllowed {
-			w.Header().Set("Allow", http.MethodPost)
-		}
-		status.Write(w, r, refusal.Status)
+		status.Fail(w, r, err, http.MethodPost)
 	}
 }
 
@@ -113,10 +106,7 @@ func mediaType(r *http.Request) string {
 
 // convert returns the other form of the workbook in a request.
 func (h *Handler) convert(w http.ResponseWriter, r *http.Request) (body []byte, contentType string, err error) {
-	ctl := http.NewResponseController(w)
-	ctl.SetReadDeadline(time.Now().Add(bodyTime)) //nolint:errcheck // a test's writer has none
-	data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
-	ctl.SetReadDeadline(time.Time{}) //nolint:errcheck // see above
+	data, err := httpstream.ReadBody(w, r, maxBody, bodyTime)
 	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return nil, "", tooLarge()
 	} else if err != nil {

@@ -15,7 +15,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"mime"
 	"net/http"
 	"time"
@@ -66,14 +65,7 @@ func New(acquire func(context.Context) (release func(), err error)) *Handler {
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := h.convert(w, r)
 	if err != nil {
-		refusal, ok := errors.AsType[*status.Error](err)
-		if !ok {
-			refusal = &status.Error{Status: status.Internal(err.Error())}
-		}
-		if refusal.Code == http.StatusMethodNotAllowed {
-			w.Header().Set("Allow", http.MethodPost)
-		}
-		status.Write(w, r, refusal.Status)
+		status.Fail(w, r, err, http.MethodPost)
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
@@ -109,10 +101,7 @@ func (h *Handler) convert(w http.ResponseWriter, r *http.Request) ([]byte, error
 		return nil, err
 	}
 	defer upload.Release()
-	ctl := http.NewResponseController(w)
-	ctl.SetReadDeadline(time.Now().Add(bodyTime)) //nolint:errcheck // a test's writer has none
-	text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
-	ctl.SetReadDeadline(time.Time{}) //nolint:errcheck // see above
+	text, err := httpstream.ReadBody(w, r, maxBody, bodyTime)
 	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return nil, tooLarge()
 	} else if err != nil {
