@@ -47,6 +47,19 @@ func newWatchless(t *testing.T) (*watchless, *Informer[testPod]) {
 	return s, New(NewSource(network.URL(), network), pods, JSON[testPod](), Options{})
 }
 
+// watchedUntilNow returns an informer that has had a watch for a minute, of a server that answers
+// none from now on.
+func watchedUntilNow(t *testing.T) (*watchless, *Informer[testPod]) {
+	t.Helper()
+	s, i := newWatchless(t)
+	s.put("a")
+	start(t, i)
+	time.Sleep(minute)
+	s.noWatches.Store(answer(504))
+	s.CutWatches()
+	return s, i
+}
+
 func (s *watchless) put(name string) {
 	s.Put("pods", fmt.Sprintf(`{"metadata":{"name":%q,"namespace":"ns"},"spec":{}}`, name))
 }
@@ -153,12 +166,7 @@ func TestUnwatchedFromStart(t *testing.T) {
 // without a list, however long the outage was.
 func TestUnwatchedOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, i := newWatchless(t)
-		s.put("a")
-		start(t, i)
-		time.Sleep(minute)
-		s.noWatches.Store(answer(504))
-		s.CutWatches()
+		s, i := watchedUntilNow(t)
 		time.Sleep(minute) // nearly enough for a list
 		s.noLists.Store(answer(503))
 		time.Sleep(10 * minute)
@@ -175,12 +183,7 @@ func TestUnwatchedOutage(t *testing.T) {
 // watch.
 func TestUnwatchedListFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, i := newWatchless(t)
-		s.put("a")
-		start(t, i)
-		time.Sleep(minute)
-		s.noWatches.Store(answer(504))
-		s.CutWatches()
+		s, i := watchedUntilNow(t)
 		s.Control(func(w http.ResponseWriter, r *informertest.Request, next func(http.ResponseWriter)) {
 			if r.Verb == "list" && r.Query.Get("limit") != "1" {
 				s.lists.Add(1)

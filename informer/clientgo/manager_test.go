@@ -115,6 +115,20 @@ func synced(t *testing.T, a cache.SharedIndexInformer) (stop func()) {
 
 func selected(o *metav1.ListOptions) { o.LabelSelector = "a=b" }
 
+// clientsOf returns a client of typed objects and one of metadata.
+func clientsOf(t *testing.T, config *rest.Config) (kubernetes.Interface, metadata.Interface) {
+	t.Helper()
+	objects, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	meta, err := metadata.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return objects, meta
+}
+
 // TestForManager: objects and their metadata are requested in protobuf, with the
 // namespace and the selectors of the lister-watcher.
 func TestForManager(t *testing.T) {
@@ -131,14 +145,7 @@ func TestForManager(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	objects, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	meta, err := metadata.NewForConfig(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	objects, meta := clientsOf(t, config)
 	defer server.CloseClientConnections()
 	secretMeta := &metav1.PartialObjectMetadata{}
 	secretMeta.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
@@ -236,14 +243,7 @@ func TestJSONOnly(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	objects, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	meta, err := metadata.NewForConfig(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	objects, meta := clientsOf(t, config)
 	example := &metav1.PartialObjectMetadata{}
 	example.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ConfigMap"))
 	for _, test := range []struct {

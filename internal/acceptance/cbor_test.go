@@ -7,8 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -92,42 +90,11 @@ var oldestRV = regexp.MustCompile(`(too old resource version: \d+) \(\d+\)`)
 func TestCBOR(t *testing.T) {
 	clustertest.SkipShort(t)
 	inStage(t, quiet)
-	c, err := clustertest.Start(1, "--feature-gates", "CBORServingAndStorage=true")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	gateway, err := c.Gateway()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if t.Failed() {
-			t.Log(tail(gateway.Log()))
-		}
-		gateway.Terminate()
-	}()
-	client, up, err := c.Client()
-	if err != nil {
-		t.Fatal(err)
-	}
-	command := func(args ...string) {
-		t.Helper()
-		if out, ok := run(t, c.Kubectl(t.Context()).Args, args...); !ok {
-			t.Fatalf("kubectl %v: %s", args, out)
-		}
-	}
-	manifest := func(text string) {
-		t.Helper()
-		file := filepath.Join(t.TempDir(), "manifest.yaml")
-		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		command("apply", "-f", file)
-	}
-	manifest(cborObjects)
-	command("wait", "--for=condition=Established", "crd/widgets.example.com")
-	manifest(cborWidgets)
+	c := startOwn(t, "--feature-gates", "CBORServingAndStorage=true")
+	gateway, client, up := c.gateway(), c.client, c.up
+	c.apply(cborObjects)
+	c.command("wait", "--for=condition=Established", "crd/widgets.example.com")
+	c.apply(cborWidgets)
 
 	ask := func(client *http.Client, url, accept string) answer {
 		t.Helper()
@@ -223,9 +190,9 @@ func TestCBOR(t *testing.T) {
 	const watched = "/apis/example.com/v1/widgets"
 	from = rvOf(watched)
 	for _, label := range []string{"more=yes", "color=blue"} {
-		command("label", "--overwrite", "widget/full", "widget/plain", "configmap/text", "configmap/empty", label)
+		c.command("label", "--overwrite", "widget/full", "widget/plain", "configmap/text", "configmap/empty", label)
 	}
-	command("delete", "widget/plain", "configmap/empty")
+	c.command("delete", "widget/plain", "configmap/empty")
 	before, watches := served("watch"), 0
 	var wg sync.WaitGroup
 	for _, path := range []string{watched, "/api/v1/configmaps"} {

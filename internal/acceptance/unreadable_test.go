@@ -5,8 +5,6 @@ package acceptance
 
 import (
 	"net/http"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -34,44 +32,12 @@ spec:
 func TestUnreadable(t *testing.T) {
 	clustertest.SkipShort(t)
 	inStage(t, quiet)
-	c, err := clustertest.Start(1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	client, up, err := c.Client()
-	if err != nil {
-		t.Fatal(err)
-	}
-	command := func(args ...string) {
-		t.Helper()
-		if out, ok := run(t, c.Kubectl(t.Context()).Args, args...); !ok {
-			t.Fatalf("kubectl %v: %s", args, out)
-		}
-	}
-	create := func(manifest string) {
-		t.Helper()
-		file := filepath.Join(t.TempDir(), "manifest.yaml")
-		if err := os.WriteFile(file, []byte(manifest), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		command("create", "-f", file)
-	}
-	create(convertedThings)
-	command("wait", "--for=condition=Established", "crd/things.convert.example.com")
-	create(`{apiVersion: convert.example.com/v1, kind: Thing, metadata: {name: a, namespace: default}}`)
+	c := startOwn(t)
+	c.apply(convertedThings)
+	c.command("wait", "--for=condition=Established", "crd/things.convert.example.com")
+	c.apply(`{apiVersion: convert.example.com/v1, kind: Thing, metadata: {name: a, namespace: default}}`)
 
-	gateway, err := c.Gateway("--data-dir", t.TempDir(), "--record", "*.convert.example.com")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if t.Failed() {
-			t.Log(tail(gateway.Log()))
-		}
-		gateway.Terminate()
-	}()
-
+	gateway := c.gateway("--data-dir", t.TempDir(), "--record", "*.convert.example.com")
 	const stored, converted = "/apis/convert.example.com/v1/things", "/apis/convert.example.com/v2/things"
 	for _, path := range []string{stored, converted} {
 		cached(t, gateway, path+"?resourceVersion=0")
@@ -82,10 +48,10 @@ func TestUnreadable(t *testing.T) {
 		return frames
 	}
 	ends := open(converted)
-	command("patch", "crd", "things.convert.example.com", "--type=merge", "-p",
+	c.command("patch", "crd", "things.convert.example.com", "--type=merge", "-p",
 		`{"spec":{"conversion":{"strategy":"Webhook","webhook":{"conversionReviewVersions":["v1"],"clientConfig":{"url":"https://127.0.0.1:1/"}}}}}`)
 	eventually(t, "an error of the API server", func() bool {
-		a, err := ask(t.Context(), client, up+converted+"?resourceVersion=0", "")
+		a, err := ask(t.Context(), c.client, c.up+converted+"?resourceVersion=0", "")
 		return err == nil && a.code >= http.StatusBadRequest
 	})
 	untilEnd(t, ends)
@@ -115,10 +81,10 @@ func TestUnreadable(t *testing.T) {
 	}
 	refused("what is recorded is not served as the present")
 	stays := open(stored)
-	create(`{apiVersion: convert.example.com/v1, kind: Thing, metadata: {name: b, namespace: default}}`)
+	c.apply(`{apiVersion: convert.example.com/v1, kind: Thing, metadata: {name: b, namespace: default}}`)
 	next(t, stays, "ADDED", "b", nil)
 
-	command("patch", "crd", "things.convert.example.com", "--type=merge", "-p", `{"spec":{"conversion":{"strategy":"None","webhook":null}}}`)
+	c.command("patch", "crd", "things.convert.example.com", "--type=merge", "-p", `{"spec":{"conversion":{"strategy":"None","webhook":null}}}`)
 	eventually(t, "the objects in the version that is not stored", func() bool {
 		code, body := get(t, http.DefaultClient, gateway.URL+converted+"?resourceVersion=0")
 		return code == http.StatusOK && strings.Contains(body, `"name":"b"`)
