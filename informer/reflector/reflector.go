@@ -273,13 +273,13 @@ func (r *Reflector[O]) Run(ctx context.Context) error {
 				r.unreadableSince = time.Time{}
 			}
 		}
+		err = r.unreadable(ctx, err)
 		if again := r.transition(err, lasted); again {
 			continue
 		}
 		if err == nil {
 			err = errShortWatch
 		}
-		err = r.unreadable(ctx, err)
 		if refused, ok := errors.AsType[*RefusedError](err); ok && r.isFinal(refused) {
 			r.fail(verb, err)
 			return err

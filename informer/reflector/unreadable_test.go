@@ -68,6 +68,22 @@ func TestUnreadable(t *testing.T) {
 	})
 }
 
+// TestUnreadableInARow: watches that end in order between the answers say that the collection can
+// be read.
+func TestUnreadableInARow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		answers := []script.Answer{script.Probe, script.Synced}
+		for range 5 {
+			answers = append(answers, script.Answer{Want: script.From(10), Code: 500, Body: script.Status(500)},
+				script.At(10), script.Answer{Want: script.From(10), Lasts: 9 * time.Second}, script.At(10))
+		}
+		answers = append(answers, script.Answer{Want: script.From(10), Stall: true})
+		if err := runReady(t, time.Now().Add(-time.Hour), answers...); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // runReady is run with an API server that is ready from a time on, for ten minutes.
 func runReady(t *testing.T, from time.Time, answers ...script.Answer) error {
 	t.Helper()
