@@ -70,8 +70,15 @@ export default defineConfig(({ mode }) => ({
       // What is not loaded at first: see embed_test.go.
       output: {
         assetFileNames: later,
-        // What several of these parts use.
-        codeSplitting: { includeDependenciesRecursively: false, groups: [{ name: 'later-shared', test: /\/(informer\/src|src\/(kinds|spreadsheet|write|actions)|src\/panel(?=\/(copy|diff|difference|yaml)\.)|src\/shell(?=\/(rows|scrolling)\.)|src\/app(?=\/frame\.)|src\/time(?=\/(known|nearest)\.))\/(?!(index|view|opener|table|search)\.)/, minShareCount: 2 }] },
+        codeSplitting: {
+          includeDependenciesRecursively: false,
+          groups: [
+            // now.ts is too small for a file of its own.
+            { name: 'contact', test: /\/src\/app\/(contact|now)\.ts$/ },
+            // What several of the parts that are loaded later use.
+            { name: 'later-shared', test: /\/(informer\/src|src\/(kinds|spreadsheet|write|actions)|src\/panel(?=\/(copy|diff|difference|yaml)\.)|src\/shell(?=\/(rows|scrolling)\.)|src\/app(?=\/frame\.)|src\/time(?=\/(known|nearest)\.))\/(?!(index|view|opener|table|search)\.)/, minShareCount: 2 },
+          ],
+        },
         chunkFileNames: (chunk: { isDynamicEntry: boolean }) => `assets/${chunk.isDynamicEntry ? 'later-' : ''}[name]-[hash].js`,
       },
       ...(mode === 'bench' ? { input: 'bench/index.html' } : {}),
