@@ -234,12 +234,13 @@ func (s sample) list(c *client, began time.Time) {
 }
 
 // judged returns the clients to judge. A copy at an RV inside a gap has a part of the
-// difference: it is no state.
+// difference: it is no state. The gap may be one that a restore has rolled back since.
 func (c *informed) judged(h *history) []*client {
 	copies, subscriber := c.clients()
 	copies.exchanges = slices.DeleteFunc(copies.exchanges, func(x *exchange) bool {
-		_, in := h.gapAround(copies, x.RV)
-		copies.partial = in && !h.explains(h.truth(x), x) // of the last one, in the end
+		gaps := h.gapsOf(x.Resource, func(_ gap, ended time.Time) bool { return !ended.After(x.Ended) })
+		_, in := around(gaps, x.RV)
+		copies.partial = in && !c.direct && !h.explains(h.truth(x), x) // of the last one, in the end
 		return copies.partial
 	})
 	return []*client{copies, subscriber}

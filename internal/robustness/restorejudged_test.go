@@ -177,17 +177,25 @@ func TestCopyInGap(t *testing.T) {
 	before := sample{at: second(5), rv: 14, objects: first.expectedList(all, 14)}
 	part := sample{at: second(20), rv: 16 + bump, objects: bumped.expectedList(all, 16+bump)[1:]}
 	after := sample{at: second(21), rv: 18 + bump, objects: bumped.expectedList(all, 18+bump)}
+	partOfFirst := sample{at: second(8), rv: 16, objects: first.expectedList(all, 16)[1:]}
+	over := epoch{Gaps: []gap{{14, 18 + bump}}, Ended: []time.Time{second(15)}}
+	rolledBack := epoch{Gaps: []gap{{14, 18}}, Ended: []time.Time{second(7)}}
 	for what, test := range map[string]struct {
+		gap     epoch
 		samples []sample
+		direct  bool
 		wrong   bool
 	}{
-		"inside, in the end": {[]sample{before, part}, false},
-		"inside, on the way": {[]sample{before, part, after}, false},
-		"none inside":        {[]sample{before}, true},
+		"inside, in the end":                  {over, []sample{before, part}, false, false},
+		"inside, on the way":                  {over, []sample{before, part, after}, false, false},
+		"none inside":                         {over, []sample{before}, false, true},
+		"inside one that was rolled back":     {rolledBack, []sample{before, partOfFirst, after}, false, false},
+		"a part, before any gap":              {over, []sample{before, partOfFirst, after}, false, true},
+		"a part, in a copy of the API server": {rolledBack, []sample{before, partOfFirst, after}, true, true},
 	} {
 		h := historyOf(bumped, nil, list(first, all, 14))
-		h.truths["configmaps"], h.epochs["configmaps"] = bumped, []epoch{{Gaps: []gap{{14, 18 + bump}}, Ended: []time.Time{second(15)}}}
-		c := newInformed("i", src, false, &texts{})
+		h.truths["configmaps"], h.epochs["configmaps"] = bumped, []epoch{test.gap}
+		c := newInformed("i", src, test.direct, &texts{})
 		c.samples = test.samples
 		h.clients = c.judged(h)[:1]
 		if got := verdicts(h); (len(got) > 0) != test.wrong {

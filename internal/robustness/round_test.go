@@ -333,7 +333,7 @@ func (h *history) behind(clients []*client) (behind, due int) {
 		if c.again || synced && len(h.truths[c.resource].expected(c.sel, rv, h.final[c.resource])) == 0 {
 			continue
 		}
-		_, isInGap := h.gapAround(c, rv) // then it gets 410, and lists again
+		_, isInGap := around(h.gaps(c), rv) // then it gets 410, and lists again
 		if behind++; !synced || isInGap || len(h.due(c, rv)) > 0 {
 			due++
 		}

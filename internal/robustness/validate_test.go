@@ -272,7 +272,7 @@ func converging(h *history) (all []violation) {
 		if !c.again {
 			at = max(place, h.final[c.resource])
 		}
-		if g, in := h.gapAround(c, at); in {
+		if g, in := around(h.gaps(c), at); in {
 			if at = g.To; c.again {
 				continue // it has a part of the difference, which is no state
 			}
@@ -352,9 +352,9 @@ func (h *history) gapsOf(resource string, ask func(g gap, ended time.Time) bool)
 	return all
 }
 
-// gapAround returns the gap that an RV is in.
-func (h *history) gapAround(c *client, rv uint64) (gap, bool) {
-	for _, g := range h.gaps(c) {
+// around returns the gap that an RV is in.
+func around(gaps []gap, rv uint64) (gap, bool) {
+	for _, g := range gaps {
 		if g.From < rv && rv < g.To {
 			return g, true
 		}
