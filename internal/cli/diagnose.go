@@ -210,7 +210,6 @@ func (o *diagnoseOptions) ask(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	o.reportSilence(ctx, found.At, o.stamp)
 	if found.Objects == 0 && o.namespace != "" {
 		if err := o.knownNamespace(ctx); err != nil {
 			return err

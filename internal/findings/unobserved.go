@@ -12,8 +12,8 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/api"
 )
 
-// Unobserved is the name of the rule of [Unknowns], which is about the record and not about
-// objects.
+// Unobserved is the name of the rule of [Unknowns] and [NoAnswer], which is about the record
+// and not about objects.
 const Unobserved = "unobserved"
 
 // An Unknown is a resource whose objects at the moment are not known, or not for certain.
@@ -53,4 +53,19 @@ func Unknowns(all []Unknown) (found []*Finding) {
 	}
 	slices.SortFunc(found, Compare)
 	return found
+}
+
+// NoAnswer is the finding that the API server does not answer, or is not ready, since a time: the
+// state of a later moment is the last known one. The objects are the resources that it is of.
+func NoAnswer(notReady bool, cause string, since time.Time, resources []string) *Finding {
+	f := &Finding{Rule: Unobserved, Severity: api.SeverityCritical, Subject: Ref{Kind: "APIServer", Key: "kubernetes"}, Messages: []string{oneLine(cause)}}
+	f.Title = "does not answer: the state is the last known one, and what fails since then is not known"
+	if notReady {
+		f.Title = "is not ready: later changes may be missing"
+	}
+	f.from(since)
+	for _, name := range resources {
+		f.Objects = append(f.Objects, Ref{Kind: name})
+	}
+	return f
 }

@@ -26,6 +26,7 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/request"
 	"github.com/watchkeeper/watchkeeper/internal/status"
 	"github.com/watchkeeper/watchkeeper/internal/timeline"
+	"github.com/watchkeeper/watchkeeper/internal/upstream"
 )
 
 // FindingsPath serves findings. They need the same rights as the history.
@@ -172,13 +173,9 @@ func (f *finder) read(when kube.Moment) error {
 		if err := f.add(s, r, state); err != nil {
 			return err
 		}
-		if f.Recording().State != api.RecordingEnded {
-			since, reason := f.recordEnd(r)
-			if f.live[r.GroupResource()] != nil && f.contact.Err == nil {
-				reason = ""
-			}
-			if reason != "" && when.At.After(since) {
-				unknown = append(unknown, findings.Unknown{Resource: r.GroupResource(), Reason: endWords[reason], Since: since})
+		if f.live[r.GroupResource()] == nil && f.Recording().State != api.RecordingEnded {
+			if since, reason := f.recordEnd(r); reason == api.RecordingStopped && when.At.After(since) {
+				unknown = append(unknown, findings.Unknown{Resource: r.GroupResource(), Reason: reasonOf(past.ErrUnrecorded), Since: since})
 			}
 		}
 	}
@@ -192,7 +189,21 @@ func (f *finder) read(when kube.Moment) error {
 	}
 	f.found = append(f.found, findings.Unknowns(unknown)...)
 	slices.SortStableFunc(f.found, findings.Compare)
+	if f.contact.Err != nil {
+		f.found = slices.Insert(f.found, 0, f.noAnswer())
+	}
 	return nil
+}
+
+// noAnswer is the finding that the API server does not answer: of which time the others are.
+func (f *finder) noAnswer() *findings.Finding {
+	since := f.contact.Since
+	for _, state := range f.states {
+		if f.contact.Since.IsZero() && (since.IsZero() || state.Since.Before(since)) {
+			since = state.Since // it has not answered since the gateway started
+		}
+	}
+	return findings.NoAnswer(f.contact.NotReady(), upstream.Cause(f.contact.Err), since, slices.Sorted(maps.Keys(f.states)))
 }
 
 // present reads the present of a resource from the cache, if it is not recorded because of why,
@@ -227,11 +238,6 @@ func (f *finder) objects(r kube.Resource, state past.State, namespace string) it
 			}
 		}
 	}
-}
-
-// endWords say why nothing is known since the end of a record.
-var endWords = map[string]string{
-	api.RecordingStopped: "nothing newer is recorded", api.NoAnswer: "the API server does not answer, or is not ready",
 }
 
 func reasonOf(err error) string {

@@ -241,6 +241,36 @@ func TestFindingsOfNothing(t *testing.T) {
 	}
 }
 
+// TestFindingsInOutage: that the API server does not answer is critical, and comes first; not of a
+// moment before.
+func TestFindingsInOutage(t *testing.T) {
+	g := newGuarded()
+	f := newFixtureAt(t, g)
+	const crashed = `{kind: Pod, apiVersion: v1, status: {phase: Running, containerStatuses: [{name: main, state: {terminated: {exitCode: 1}}}]}}`
+	f.Stream(pasttest.Pods, 100, 0, pasttest.Thing(t, "default/a", 90, crashed), pasttest.Thing(t, "default/b", 91, crashed))
+	if all := f.findings("").Items; len(all) != 2 || all[0].Rule != "crash" {
+		t.Fatalf("%+v", all)
+	}
+	g.down.Store(true)
+	if err := f.handler.Upstream.Check(t.Context()); err == nil {
+		t.Fatal("the API server answers")
+	}
+	last := f.handler.Upstream.LastAnswer()
+	all := f.findings("").Items
+	if len(all) != 3 {
+		t.Fatalf("%+v", all)
+	}
+	one := all[0]
+	if one.Severity != api.SeverityCritical || one.Kind != "APIServer" || !strings.HasPrefix(one.Title, "does not answer: the state is the last known one") || !one.SinceKnown || !one.Since.Equal(last) || len(one.Messages) != 1 {
+		t.Errorf("since %v: %+v", last, one)
+	}
+	for _, item := range f.findings("?at=" + f.when(150)).Items {
+		if item.Kind == "APIServer" {
+			t.Errorf("of a moment before: %+v", item)
+		}
+	}
+}
+
 // snapshotOf returns a snapshot of a timeline with some objects.
 func snapshotOf(t *testing.T, objects ...*scan.Object) *timeline.Snapshot {
 	t.Helper()
