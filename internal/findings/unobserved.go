@@ -20,7 +20,8 @@ const Unobserved = "unobserved"
 type Unknown struct {
 	Resource string
 	Reason   string // why
-	Since    time.Time
+	// Since and Until are the nearest moments at which they are known, zero if there is none.
+	Since, Until time.Time
 	// Before is set if the record of the resource begins after the moment, so that nobody
 	// expects it to be known.
 	Before bool
@@ -34,15 +35,20 @@ func Unknowns(all []Unknown) (found []*Finding) {
 		byReason[u.Reason] = append(byReason[u.Reason], u)
 	}
 	for reason, some := range byReason {
-		f := &Finding{Rule: Unobserved, Severity: api.SeverityWarning, Subject: Ref{Kind: "Recording", Key: "watchkeeper"}, Messages: []string{oneLine(reason)}}
+		f := &Finding{Rule: Unobserved, Severity: api.SeverityWarning, Subject: Ref{Kind: "Recording", Key: "watchkeeper"}}
 		if some[0].Before {
 			f.Severity = api.SeverityInfo
 		}
 		var names []string
+		var until time.Time
 		for _, u := range some {
 			names = append(names, u.Resource)
 			f.from(u.Since)
+			if u.Until.After(until) {
+				until = u.Until
+			}
 		}
+		f.Messages = []string{oneLine(reason) + knownAt(f.Since, until)}
 		slices.Sort(names)
 		names = slices.Compact(names)
 		f.Title = fmt.Sprintf("%s not observed: %s", count(len(names), "resource"), strings.Join(names, ", "))
@@ -53,6 +59,18 @@ func Unknowns(all []Unknown) (found []*Finding) {
 	}
 	slices.SortFunc(found, Compare)
 	return found
+}
+
+// knownAt says at which moments all of some resources are known. Whole seconds can be typed.
+func knownAt(since, until time.Time) string {
+	switch text := until.Add(time.Second - 1).UTC().Format(time.RFC3339); {
+	case until.IsZero():
+		return ""
+	case since.IsZero():
+		return ": all is known from " + text
+	default:
+		return ": the nearest moments at which all is known are " + since.UTC().Format(time.RFC3339) + " and " + text
+	}
 }
 
 // NoAnswer is the finding that the API server does not answer, or is not ready, since a time: the

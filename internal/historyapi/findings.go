@@ -164,7 +164,7 @@ func (f *finder) read(when kube.Moment) error {
 		switch {
 		case errors.Is(err, history.ErrBefore), errors.Is(err, history.ErrGap), errors.Is(err, past.ErrUnrecorded):
 			first = err
-			unknown = append(unknown, findings.Unknown{Resource: r.GroupResource(), Reason: reasonOf(err), Before: errors.Is(err, history.ErrBefore)})
+			unknown = append(unknown, f.unknown(r, when.At, err))
 			continue
 		case err != nil:
 			return err
@@ -175,7 +175,7 @@ func (f *finder) read(when kube.Moment) error {
 		}
 		if f.live[r.GroupResource()] == nil && f.Recording().State != api.RecordingEnded {
 			if since, reason := f.recordEnd(r); reason == api.RecordingStopped && when.At.After(since) {
-				unknown = append(unknown, findings.Unknown{Resource: r.GroupResource(), Reason: reasonOf(past.ErrUnrecorded), Since: since})
+				unknown = append(unknown, f.unknown(r, when.At, past.ErrUnrecorded))
 			}
 		}
 	}
@@ -240,14 +240,31 @@ func (f *finder) objects(r kube.Resource, state past.State, namespace string) it
 	}
 }
 
-func reasonOf(err error) string {
+// unknown describes a resource whose state at a moment is not known because of why.
+func (f *finder) unknown(r kube.Resource, at time.Time, why error) findings.Unknown {
+	u := findings.Unknown{Resource: r.GroupResource()}
 	switch {
-	case errors.Is(err, history.ErrBefore):
-		return "the record begins later"
-	case errors.Is(err, history.ErrGap):
-		return "the moment is in a gap of the record"
+	case errors.Is(why, history.ErrBefore):
+		u.Reason, u.Before = "the record begins later", true
+		for _, span := range f.unobserved([]kube.Resource{r}, at, f.now) {
+			if span.Reason == api.BeforeRecord {
+				u.Until = span.To
+			}
+		}
+	case errors.Is(why, history.ErrGap):
+		u.Reason = "the moment is in a gap of the record"
+		for _, span := range f.unobserved([]kube.Resource{r}, at, at.Add(time.Millisecond)) {
+			if span.Reason == api.InGap || span.Reason == api.Late {
+				u.Since, u.Until = span.From, span.To
+			}
+		}
+	default:
+		u.Reason = "nothing newer is recorded"
+		if st := f.Past.Newest(r); st != nil {
+			u.Since = st.Head().At
+		}
 	}
-	return "nothing newer is recorded"
+	return u
 }
 
 // add adds the objects of a resource to a state.

@@ -126,15 +126,21 @@ func TestFindingsUnobserved(t *testing.T) {
 	f.Stream(pasttest.Nodes, 100, 5)
 	titles := func(at float64) (all []string) {
 		for _, item := range f.findings("?at=" + f.when(at)).Items {
+			if !item.Since.IsZero() {
+				item.Title += fmt.Sprintf(" since %v", item.Since.Sub(f.At(0)))
+			}
 			all = append(all, item.Severity+" "+item.Title+" "+strings.Join(item.Messages, " "))
 		}
 		return all
 	}
-	if got, want := titles(10), []string{"warning 1 resource not observed: pods the moment is in a gap of the record"}; !slices.Equal(got, want) {
-		t.Errorf("in a gap: %q", got)
+	second := func(seconds float64) string { return f.At(seconds).UTC().Format(time.RFC3339) }
+	want := "warning 1 resource not observed: pods since 0s the moment is in a gap of the record: the nearest moments at which all is known are " + second(0) + " and " + second(20)
+	if got := titles(10); !slices.Equal(got, []string{want}) {
+		t.Errorf("in a gap: %q, want %q", got, want)
 	}
-	if got, want := titles(0), []string{"info 1 resource not observed: nodes the record begins later"}; !slices.Equal(got, want) {
-		t.Errorf("before: %q", got)
+	want = "info 1 resource not observed: nodes the record begins later: all is known from " + second(5)
+	if got := titles(0); !slices.Equal(got, []string{want}) {
+		t.Errorf("before: %q, want %q", got, want)
 	}
 	if s, _ := statusOf(t, f.ofFindings("?at="+f.when(-5))); s.Code != http.StatusGone {
 		t.Errorf("before everything: %+v", s)
