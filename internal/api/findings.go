@@ -54,6 +54,8 @@ type Finding struct {
 	// Before are the last changes before Since of the subject and of what its Pods use, the
 	// newest first. They are not said to be the cause.
 	Before []ObjectChange `json:"before,omitempty"`
+	// Unobserved are the times in which Before may lack changes.
+	Unobserved []TimeSpan `json:"unobserved,omitempty"`
 }
 
 // A FindingObject is an object that fails.

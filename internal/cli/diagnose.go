@@ -55,8 +55,8 @@ func newDiagnose(s streams) *cobra.Command {
 		Long: `List what fails now or at a moment, the most important first, in a cluster
 whose history a running gateway records, or in a recording of "watchkeeper record
 export". Below each finding is what the objects say about it, in their own words,
-and what changed just before: changes of the object and of what its Pods use,
-which need not be the cause. A recording is unpacked into a temporary directory
+and what changed just before: changes of the object, of what its Pods use, and of
+Nodes, which need not be the cause. A recording is unpacked into a temporary directory
 (below $TMPDIR), and read in all of its namespaces unless -n is given.
 
 The exit code is 0 if nothing is critical or a warning, 3 if the worst finding is
@@ -288,8 +288,15 @@ func (o *diagnoseOptions) printFinding(w io.Writer, at time.Time, f api.Finding)
 		fmt.Fprintf(w, "    says: %s\n", termtext.Plain(text))
 	}
 	for _, c := range f.Before {
-		fmt.Fprintf(w, "    %s %s  %s  %s%s\n", o.paint(dim, "just before:"), o.stamp(c.Time), termtext.Plain(objectName(c.Kind, c.Namespace, c.Name)),
+		when := o.stamp(c.Time)
+		if !c.NotBefore.IsZero() {
+			when += " (not before " + o.stamp(c.NotBefore) + ")"
+		}
+		fmt.Fprintf(w, "    %s %s  %s  %s%s\n", o.paint(dim, "just before:"), when, termtext.Plain(objectName(c.Kind, c.Namespace, c.Name)),
 			termtext.Plain(strings.Join(c.Summary, "; ")), o.paint(dim, termtext.Plain(by(c.By))))
+	}
+	for _, span := range f.Unobserved {
+		fmt.Fprintf(w, "    %s not observed from %s to %s: a cause may lie there\n", o.paint(dim, "just before:"), o.stamp(span.From), o.stamp(span.To))
 	}
 }
 

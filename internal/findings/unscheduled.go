@@ -23,7 +23,23 @@ func (s *State) unscheduled(g *group) {
 			f.Objects = append(f.Objects, podRef(pod))
 			f.from(since)
 			f.say(because(c.Reason, c.Message))
+			if len(f.Related) == 0 {
+				f.Related = s.closedNodes()
+			}
 			f.refine = func(f *Finding) { f.Title = count(len(f.Objects), "Pod") + " Pending, not scheduled" }
 		}
 	}
+}
+
+// maxClosed is of how many Nodes that take no Pods the changes matter.
+const maxClosed = 10
+
+// closedNodes returns the first Nodes that take no Pods, because they are cordoned or not ready.
+func (s *State) closedNodes() (all []Ref) {
+	for _, node := range s.nodes {
+		if len(all) < maxClosed && (node.Spec.Unschedulable || notReadyNode(node) != nil) {
+			all = append(all, refOf("Node", "", node.Name))
+		}
+	}
+	return all
 }

@@ -5,14 +5,17 @@ package historyapi
 
 import (
 	"cmp"
+	"encoding/json"
 	"maps"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/wI2L/jsondiff"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/informer/scan"
 	"github.com/watchkeeper/watchkeeper/internal/api"
 	"github.com/watchkeeper/watchkeeper/internal/findings"
 	"github.com/watchkeeper/watchkeeper/internal/history"
@@ -26,55 +29,153 @@ const (
 	slack = time.Second
 	// maxVersionsOf bounds the versions that are read of an object.
 	maxVersionsOf = 100
-	// maxSharing bounds the changes that are read of workloads that share a quota.
+	// maxSharing bounds the changes that are read of workloads that share a quota, and the
+	// deleted Pods of a namespace.
 	maxSharing = 100
+	// maxLeft bounds the Nodes that Pods have left.
+	maxLeft = 10
 )
 
 // sharing are the workloads that share a quota.
 var sharing = []string{"cronjobs.batch", "daemonsets.apps", "deployments.apps", "jobs.batch", "statefulsets.apps"}
 
-// before returns the last changes, before something failed, of the objects that a finding is
-// related to. Changes of a status are left out, except those of a quota.
-func (f *finder) before(one *findings.Finding, since time.Time) (all []api.ObjectChange, err error) {
+// before notes the last changes, before something failed, of the objects that a finding is
+// related to, and the times in which some may have been missed. Changes of a status are left
+// out, except those of a quota, and of what a Node is.
+func (f *finder) before(one *findings.Finding, out *api.Finding) error {
+	since := out.Since
 	if since.IsZero() {
 		since = f.out.At
 	}
 	until, begin := since.Add(slack), since.Add(-justBefore)
-	for _, ref := range one.Related {
+	left, err := f.leftNodes(one, begin, until)
+	if err != nil {
+		return err
+	}
+	var all []api.ObjectChange
+	var read []kube.Resource
+	for _, ref := range slices.Concat(one.Related, left) {
 		state, ok := f.stateOf(ref.Resource, ref.Key)
 		if !ok {
 			continue
 		}
-		read := 0
+		if r := state.Stream.Resource(); !slices.Contains(read, r) {
+			read = append(read, r)
+		}
+		versions := 0
 		for e, err := range versionsBackward(f.page.ctx, state.Stream, ref.Key, state.Stream.Span().From.RV, state.RV) {
 			if err != nil {
-				return nil, err
+				return err
 			}
-			if read++; e.At.Before(begin) || read > maxVersionsOf || f.page.full() {
+			if versions++; e.At.Before(begin) || versions > maxVersionsOf || f.page.full() {
 				break
 			}
-			if e.At.After(until) {
+			if f.after(state, e, until) {
 				continue
 			}
-			if all, err = f.describe(all, state, ref.Resource, e); err != nil {
-				return nil, err
+			if all, err = f.describe(all, state, one.Subject, e); err != nil {
+				return err
 			}
 		}
 	}
 	if one.Quota {
-		if all, err = f.sharing(all, one.Subject.Key.Namespace(), begin, until); err != nil {
-			return nil, err
+		if all, err = f.sharing(all, one.Subject, begin, until); err != nil {
+			return err
 		}
 	}
 	slices.SortStableFunc(all, func(a, b api.ObjectChange) int {
 		return cmp.Or(b.Time.Compare(a.Time), strings.Compare(a.Path, b.Path), strings.Compare(b.ResourceVersion, a.ResourceVersion))
 	})
 	all = slices.CompactFunc(all, func(a, b api.ObjectChange) bool { return a.Path == b.Path && a.ResourceVersion == b.ResourceVersion })
-	return all[:min(len(all), maxBefore)], f.ended()
+	out.Before = all[:min(len(all), maxBefore)]
+	out.Unobserved = merged(f.unobserved(read, begin, since), len(all) > 0)
+	return f.ended()
 }
 
-// sharing adds the changes of the workloads of a namespace.
-func (f *finder) sharing(all []api.ObjectChange, namespace string, begin, until time.Time) ([]api.ObjectChange, error) {
+// after reports whether an event happened after a time. One that was observed at the end of a gap
+// may have happened since its begin.
+func (f *finder) after(state past.State, e history.Event, until time.Time) bool {
+	if begin := f.page.notBefore(state.Stream, e); !begin.IsZero() {
+		return begin.After(until)
+	}
+	return e.At.After(until)
+}
+
+// merged joins the spans of several resources, without those of which the changes are known. That
+// the record begins later is said only if it has no change.
+func merged(spans []api.UnobservedSpan, changed bool) (all []api.TimeSpan) {
+	for _, span := range spans { // the earliest first
+		last := len(all) - 1
+		switch {
+		case span.Reason == api.Late, span.Reason == api.BeforeRecord && changed:
+		case last < 0 || span.From.After(all[last].To):
+			all = append(all, span.TimeSpan)
+		case span.To.After(all[last].To):
+			all[last].To = span.To
+		}
+	}
+	return all
+}
+
+// leftNodes returns the Nodes from which Pods of the same controllers as those of a finding were
+// deleted, as when they are drained or lost.
+func (f *finder) leftNodes(one *findings.Finding, begin, until time.Time) (nodes []findings.Ref, err error) {
+	namespace := one.Subject.Key.Namespace()
+	state, ok := f.stateOf("pods", one.Subject.Key)
+	if !ok || namespace == "" {
+		return nil, nil
+	}
+	var owners []types.UID
+	asked := 0
+	for _, o := range one.Objects {
+		if o.Kind != "Pod" || asked == maxAsked {
+			continue
+		}
+		asked++
+		if pod := f.get("pods", o.Key); pod != nil {
+			if owner := controllerOf(pod); owner != "" {
+				owners = append(owners, owner)
+			}
+		}
+	}
+	if owners == nil {
+		return nil, nil
+	}
+	found, err := state.Stream.Search(f.page.ctx, history.Search{
+		Match: func(key kube.Key, typ kube.EventType) bool {
+			return typ == kube.Deleted && key.Namespace() == namespace
+		},
+		From: state.Stream.Span().From.RV, To: state.RV, Since: begin, Events: maxSharing, Scan: maxScanned,
+	})
+	for _, e := range slices.Backward(found.Events) {
+		if f.after(state, e, until) || !slices.Contains(owners, controllerOf(e.Object)) {
+			continue
+		}
+		var pod ownedBy
+		_ = json.Unmarshal([]byte(e.Object.JSON), &pod) // as far as it is valid
+		node := findings.Ref{Resource: "nodes", Kind: "Node", Key: kube.MakeKey("", pod.Spec.NodeName)}
+		if pod.Spec.NodeName != "" && !slices.Contains(nodes, node) && len(nodes) < maxLeft {
+			nodes = append(nodes, node)
+		}
+	}
+	return nodes, err
+}
+
+// controllerOf returns the UID of the controller of an object, "" for none.
+func controllerOf(o *scan.Object) types.UID {
+	var owned ownedBy
+	_ = json.Unmarshal([]byte(o.JSON), &owned) // as far as it is valid
+	for _, owner := range owned.Metadata.OwnerReferences {
+		if owner.Controller != nil && *owner.Controller {
+			return owner.UID
+		}
+	}
+	return ""
+}
+
+// sharing adds the changes of the workloads of the namespace of a subject.
+func (f *finder) sharing(all []api.ObjectChange, subject findings.Ref, begin, until time.Time) ([]api.ObjectChange, error) {
+	namespace := subject.Key.Namespace()
 	for _, resource := range sharing {
 		state, ok := f.stateOf(resource, kube.MakeKey(namespace, "any"))
 		if !ok {
@@ -88,10 +189,10 @@ func (f *finder) sharing(all []api.ObjectChange, namespace string, begin, until 
 			return nil, err
 		}
 		for _, e := range slices.Backward(found.Events) {
-			if e.At.After(until) || f.page.full() {
+			if f.after(state, e, until) || f.page.full() {
 				continue
 			}
-			if all, err = f.describe(all, state, resource, e); err != nil {
+			if all, err = f.describe(all, state, subject, e); err != nil {
 				return nil, err
 			}
 		}
@@ -114,18 +215,28 @@ func byWill(op jsondiff.Operation) bool {
 	return true
 }
 
-// describe adds a change, unless it is only noise, of the status, or what a controller notes.
-func (f *finder) describe(all []api.ObjectChange, state past.State, resource string, e history.Event) ([]api.ObjectChange, error) {
+// describe adds a change, unless it is only noise, of the status, or what a controller notes. That
+// a Node becomes ready or not is the finding itself if it is the subject.
+func (f *finder) describe(all []api.ObjectChange, state past.State, subject findings.Ref, e history.Event) ([]api.ObjectChange, error) {
 	item, _, err := f.page.change(state.Stream, e)
 	if err != nil || item == nil {
 		return all, err
 	}
-	if item.Type == api.Modified && resource != "resourcequotas" && !slices.ContainsFunc(item.Changes, byWill) {
+	key, resource := e.Object.Key, state.Stream.Resource().GroupResource()
+	matters := byWill
+	if resource == "nodes" && subject.Kind != "Node" {
+		matters = func(op jsondiff.Operation) bool { return byWill(op) || ofCondition(op) }
+	}
+	if item.Type == api.Modified && resource != "resourcequotas" && !slices.ContainsFunc(item.Changes, matters) {
 		return all, nil
 	}
-	key := e.Object.Key
 	item.Changes = nil
 	return append(all, api.ObjectChange{
 		Resource: resource, Path: request.ObjectPath(state.Stream.Resource(), key), Kind: e.Object.Kind, Namespace: key.Namespace(), Name: key.Name(), Change: *item,
 	}), nil
+}
+
+// ofCondition reports whether a part of a change is the status of a condition.
+func ofCondition(op jsondiff.Operation) bool {
+	return strings.HasPrefix(op.Path, "/status/conditions/") && strings.HasSuffix(op.Path, "/status")
 }

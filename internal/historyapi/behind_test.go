@@ -4,14 +4,19 @@
 package historyapi_test
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 	"testing"
+	"time"
 
+	"github.com/google/go-cmp/cmp"
 	authorizationv1 "k8s.io/api/authorization/v1"
 
 	"github.com/watchkeeper/watchkeeper/informer/kube"
 	"github.com/watchkeeper/watchkeeper/internal/api"
 	"github.com/watchkeeper/watchkeeper/internal/fakeapi"
+	"github.com/watchkeeper/watchkeeper/internal/history"
 	"github.com/watchkeeper/watchkeeper/internal/past/pasttest"
 )
 
@@ -52,5 +57,62 @@ func TestStoryBehind(t *testing.T) {
 	s := decoded[api.Story](t, f.story(storyOfWeb+"?since=2h", "Authorization", "Bearer somebody"))
 	if got := subjects(s); !slices.Equal(got, own) || !slices.Equal(s.Denied, []string{"pods of other namespaces"}) {
 		t.Errorf("of a caller of one namespace: %q, want %q; denied: %q", got, own, s.Denied)
+	}
+}
+
+// TestBeforeFindings: what became of Nodes is among the changes before: of that of a Pod that
+// fails, of one that Pods of its workload have left, and of those that take no Pods. So is what was
+// observed later, and may have happened before; and what was not observed is said.
+func TestBeforeFindings(t *testing.T) {
+	f := newFixtureAt(t, fakeapi.New(fakeapi.Options{Allow: allow}))
+	stamp := func(seconds float64) string { return f.At(seconds).UTC().Format(time.RFC3339) }
+	node := func(ready, spec string) string {
+		return `{kind: Node, apiVersion: v1, spec: {` + spec + `}, status: {conditions: [{type: Ready, status: "` + ready + `"}]}}`
+	}
+	pod := func(node, status string) string {
+		return `{kind: Pod, apiVersion: v1, metadata: {ownerReferences: [{kind: ReplicaSet, name: web-1, uid: r, controller: true}]},
+			spec: {nodeName: "` + node + `", volumes: [{name: c, configMap: {name: settings}}]}, status: {` + status + `}}`
+	}
+	nodes := f.Stream(pasttest.Nodes, 100, 0)
+	for i, name := range []kube.Key{"n1", "n2", "n3"} {
+		f.Event(nodes, kube.Added, name, uint64(101+i), node("True", ""))
+	}
+	if err := nodes.AppendGap(nil, 110, f.At(10)); err != nil { // since 3
+		t.Fatal(err)
+	}
+	f.Event(nodes, kube.Modified, "n3", 115, node("True", "unschedulable: true"))
+	f.Event(nodes, kube.Modified, "n2", 120, node("True", "unschedulable: true"))
+	f.Event(nodes, kube.Modified, "n2", 123, node("True", ""))
+	f.Event(nodes, kube.Modified, "n1", 125, node("Unknown", ""))
+	f.Event(nodes, kube.Modified, "n1", 126, node("True", ""))
+	config := f.Stream(kube.Resource{Version: "v1", Name: "configmaps"}, 128, 0, pasttest.Thing(t, "default/settings", 90, `{kind: ConfigMap, apiVersion: v1, data: {a: "1"}}`))
+	f.Events(config, 129) // a late change
+	if err := config.AppendLate([]history.Event{{Type: kube.Modified, Object: pasttest.Thing(t, "default/settings", 131, `{kind: ConfigMap, apiVersion: v1, data: {a: "2"}}`)}}, 131, f.At(29), f.At(45)); err != nil {
+		t.Fatal(err)
+	}
+	pods := f.Stream(pasttest.Pods, 100, 0, pasttest.Thing(t, "default/web-1-b", 90, pod("n2", "phase: Running")))
+	f.Event(pods, kube.Deleted, "default/web-1-b", 122, pod("n2", "phase: Running"))
+	f.Event(pods, kube.Added, "default/web-1-a", 124, pod("n1", "phase: Running"))
+	f.Event(pods, kube.Modified, "default/web-1-a", 130, pod("n1", `phase: Running, containerStatuses: [{name: main, state: {terminated: {exitCode: 1, finishedAt: "`+stamp(30)+`"}}}]`))
+	f.Event(pods, kube.Added, "default/other", 131, `{kind: Pod, apiVersion: v1, status: {phase: Pending, conditions: [{type: PodScheduled, status: "False", reason: Unschedulable, lastTransitionTime: "`+stamp(31)+`"}]}}`)
+
+	got := map[string][]string{}
+	for _, item := range f.findings("?at=" + f.when(50)).Items {
+		for _, c := range item.Before {
+			if !c.NotBefore.IsZero() {
+				c.Summary = append(c.Summary, fmt.Sprint("not before ", c.NotBefore.Sub(f.At(0))))
+			}
+			got[item.Rule] = append(got[item.Rule], fmt.Sprintf("%v %s: %s", c.Time.Sub(f.At(0)), c.Name, strings.Join(c.Summary, "; ")))
+		}
+		for _, span := range item.Unobserved {
+			got[item.Rule] = append(got[item.Rule], fmt.Sprintf("not observed %v %v", span.From.Sub(f.At(0)), span.To.Sub(f.At(0))))
+		}
+	}
+	want := map[string][]string{
+		"crash":       {"45s settings: key a changed; not before 29s", "26s n1: Ready unknown → Ready", "25s n1: Ready → Ready unknown", "23s n2: uncordoned", "20s n2: cordoned", "not observed 3s 10s"},
+		"unscheduled": {"31s other: created", "15s n3: cordoned", "3s n3: created", "not observed 3s 10s"},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
 	}
 }

@@ -385,9 +385,7 @@ func (f *finder) item(one *findings.Finding, explained bool) (api.Finding, error
 			return out, err
 		}
 	}
-	var err error
-	out.Before, err = f.before(one, out.Since)
-	return out, err
+	return out, f.before(one, &out)
 }
 
 // failingRules are the rules whose Pods fail in the sense of [change.Failing]: the history
