@@ -109,6 +109,13 @@ type statusError struct{ metav1.Status }
 
 func (e *statusError) Error() string { return e.Message }
 
+// isNotFound reports whether the gateway has answered that something does not exist. Any other
+// error does not say that.
+func isNotFound(err error) bool {
+	status, ok := errors.AsType[*statusError](err)
+	return ok && status.Code == http.StatusNotFound
+}
+
 // An elsewhereError is the answer of a gateway that serves the API below a path.
 type elsewhereError struct{ server, below string }
 

@@ -117,7 +117,7 @@ func (o *exportOptions) run(ctx context.Context, resources []string, temp *tempo
 	}
 	body, err := o.open(ctx, exportPath, q)
 	if err != nil {
-		if namespace != "" {
+		if namespace != "" && isNotFound(err) {
 			err = cmp.Or(o.knownNamespace(ctx), err)
 		}
 		return err

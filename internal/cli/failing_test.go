@@ -4,6 +4,7 @@
 package cli_test
 
 import (
+	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -142,6 +143,37 @@ func TestUnknownNamespace(t *testing.T) {
 	for _, line := range []string{"changes pods", "diff", "diagnose", "record export -o " + filepath.Join(t.TempDir(), "a.wkr")} {
 		if out, errs, code := run(append(strings.Fields(line), "-n", "nope")...); code == 0 || !strings.Contains(errs, "nothing is recorded in namespace nope\n") {
 			t.Errorf("%s: %d %q %q", line, code, out, errs)
+		}
+	}
+}
+
+// TestNamespaceCannotBeKnown: a namespace of which nothing is found because the question fails, or
+// because Namespaces are not recorded yet, is not reported as one that does not exist.
+func TestNamespaceCannotBeKnown(t *testing.T) {
+	const epochs = `"epochs":[{"epoch":1,"span":{"from":{"resourceVersion":"1","time":"2026-01-01T00:00:00Z"},"to":{"resourceVersion":"9","time":"2026-01-01T01:00:00Z"}},"gaps":[]}]`
+	const index, asked = `{"recording":{"state":"on"},"resources":[{"resource":"namespaces",%s},{"resource":"pods",` + epochs + `}]}`, "/versions/api/v1/namespaces/shop"
+	const unavailable, expired = `{"kind":"Status","code":503,"message":"the API server does not answer"}`, `{"kind":"Status","code":401,"message":"Unauthorized"}`
+	export := "record export -o " + filepath.Join(t.TempDir(), "a.wkr")
+	for _, test := range []struct {
+		namespaces, answer, export string
+		line, want                 string
+	}{
+		{epochs, unavailable, "", "changes pods", "the API server does not answer"},
+		{epochs, expired, "", "changes pods", "Unauthorized"},
+		{epochs, expired, "", "diagnose", "Unauthorized"},
+		{epochs, "not JSON", "", "diff pods", "cannot be decoded"},
+		{epochs, expired, unavailable, export, "the API server does not answer"},
+		{epochs, `{"items":[]}`, unavailable, export, "the API server does not answer"},
+		{`"epochs":[]`, `{"kind":"Status","code":404,"message":"nothing is recorded"}`, "", "changes pods", "of pods in namespace shop"},
+	} {
+		answers := map[string]string{
+			"": fmt.Sprintf(index, test.namespaces), asked: test.answer, "/export": test.export,
+			"/changes": `{"items":[]}`, "/diff/api/v1/namespaces/shop/pods": `{"resource":"pods","items":[]}`, "/watchkeeper/v1/findings": `{"items":[]}`,
+		}
+		newFakeGateway(t, answers)
+		_, errs, _ := run(append(strings.Fields(test.line), "-n", "shop")...)
+		if !strings.Contains(errs, test.want) || strings.Contains(errs, "nothing is recorded") {
+			t.Errorf("%s, asked %s: %s, want %q", test.line, test.answer, errs, test.want)
 		}
 	}
 }

@@ -5,7 +5,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net/url"
@@ -271,19 +270,16 @@ func (c *client) recordedOf(ctx context.Context, n named) error {
 	return c.get(ctx, historyAPI+"/diff"+n.path(c.namespace), nil, &answer)
 }
 
-// knownNamespace returns an error if the record has nothing of the namespace.
+// knownNamespace returns an error if the record has nothing of the namespace, or if that cannot
+// be asked; nil if Namespaces are not recorded, because then it cannot be known.
 func (c *client) knownNamespace(ctx context.Context) error {
-	h, err := c.history(ctx)
-	if err != nil {
+	rec, err := c.record(ctx)
+	if err != nil || len(rec["namespaces"]) == 0 {
 		return err
-	}
-	if !slices.ContainsFunc(h.Resources, func(r api.ResourceHistory) bool { return r.Resource == "namespaces" }) {
-		return nil // it cannot be known
 	}
 	var v api.Versions
 	err = c.get(ctx, historyAPI+"/versions/api/v1/namespaces/"+c.namespace, url.Values{"limit": {"1"}}, &v)
-	status, ok := errors.AsType[*statusError](err)
-	if err == nil || ok && status.Code != 404 {
+	if !isNotFound(err) {
 		return err
 	}
 	return fmt.Errorf("nothing is recorded in namespace %s", c.namespace)
