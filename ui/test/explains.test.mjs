@@ -223,10 +223,14 @@ test('on a phone, the list of changes shows several entries at its first height'
     await until('entries', async () => (await list.count()) > 10);
     await page.locator('.changes').evaluate((side) => (side.scrollTop = 0));
     const end = (await page.locator('.time').boundingBox()).y;
+    const note = page.locator('.changes .gap-note', { hasText: 'Not recorded, so not listed: configmaps, secrets, ' });
+    assert.ok((await note.boundingBox()).height <= 20, 'one line of what is not recorded');
     const whole = await list.evaluateAll((all, end) => all.filter((one) => one.getBoundingClientRect().bottom <= end).length, end);
     assert.ok(whole >= 3, `${whole} entries`);
     assert.ok((await page.locator('.board').boundingBox()).height > 200, 'the board stays');
     await shot(page, `changes-phone-${Object.keys(query)}`);
+    await note.tap();
+    assert.ok((await note.boundingBox()).height > 20, 'a tap shows the whole of it');
     clean(page);
     await page.close();
   }

@@ -166,6 +166,12 @@ test('the list of changes covers what its words say', async () => {
   assert.deepEqual([chipWords(41, 4), chipWords(41, 41), chipWords(4100, null)], ['4 of 41', '41', '4,100']);
 });
 
+test('the list of changes says which of the usual suspects are not recorded', async () => {
+  const { notRecorded } = await import('../src/time/unrecorded');
+  const of = (...names: string[]) => names.map((resource) => ({ ...counts.resources[0], resource }));
+  assert.deepEqual(notRecorded({ ...counts, resources: of('pods', 'configmaps', 'resourcequotas', 'ingresses.networking.k8s.io'), denied: ['horizontalpodautoscalers.autoscaling'] }), ['secrets', 'networkpolicies']);
+});
+
 test('the URL has the window and the resources of the list', async () => {
   const { readAddress } = await import('../src/app/state');
   const read = (search: string) => (({ reach, kinds }) => [reach, kinds])(readAddress(search));

@@ -15,6 +15,7 @@ import { Export, ExportButton } from './export';
 import type { Counts, History, ObjectChange, Page } from './history';
 import { goTo, playhead, recordedFrom } from './playback';
 import { unknownParts } from './plot';
+import { notRecorded } from './unrecorded';
 import { chipWords, hourReach, isAll, listWindow, none, REACHES, reachOf, spanWords, unknownWords, type Asked } from './window';
 import { clock, zoned } from './words';
 
@@ -78,6 +79,7 @@ export function Changes({ history }: { history: History }) {
       {message && <p class="failure">{message}</p>}
       {unknown.map((part) => <p key={part.from} class="gap-note muted">{unknownWords(part, covered, recordedFrom.value)}</p>)}
       {!!counts?.denied?.length && <p class="gap-note muted">Left out, where you may not list them: {counts.denied.join(', ')}.</p>}
+      {counts && !chosen.length && <NotRecorded names={notRecorded(counts)} />}
       {!found && !message && <p class="muted empty">loading changes</p>}
       {items?.length === 0 && !found?.more && !unknown.some((part) => isAll(part, covered)) && (
         <p class="muted empty" role="status">
@@ -103,6 +105,13 @@ export function Changes({ history }: { history: History }) {
       </div>
     </aside>
   );
+}
+
+/** One line, on a phone, too: the whole of it is its title, and is shown while it has the focus. */
+function NotRecorded({ names }: { names: string[] }) {
+  if (!names.length) return null;
+  const words = `Not recorded, so not listed: ${names.join(', ')}`;
+  return <p class="gap-note line muted" title={words} tabIndex={0}>{words}</p>;
 }
 
 /** The time range of the list. The object stays the same until what decides about it changes. */
