@@ -6,6 +6,8 @@
  * YAML 1.1, which kubectl has, and by YAML 1.2: what is not a string to one of them is quoted.
  */
 
+import { escaped } from '../data/escape';
+
 /** A part of a line: a key, a string, another value, or punctuation. */
 export interface Piece {
   kind: 'key' | 'text' | 'value' | 'mark';
@@ -21,7 +23,7 @@ const UNPRINTABLE = /[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]/g;
 /** A string as YAML: plain if it is still read as a string, else quoted. */
 export function scalar(text: string): string {
   const bare = PLAIN.test(text) && !WORDS.test(text) && !/: |\s$|:$| #/.test(text);
-  return bare ? text : JSON.stringify(text).replace(UNPRINTABLE, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`);
+  return bare ? text : escaped(JSON.stringify(text), UNPRINTABLE);
 }
 
 /** Whether a string is written as its lines. The first one shows how far all are indented. */

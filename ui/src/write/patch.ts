@@ -9,6 +9,7 @@
  */
 
 import { stringify } from '@watchkeeper/informer/json';
+import { escaped } from '../data/escape';
 
 /** The keys and indexes that lead to a value. */
 export type Path = (string | number)[];
@@ -80,11 +81,10 @@ export function patchOf(edits: Edit[], object?: unknown, uid?: string): Operatio
 }
 
 /** What Go escapes in JSON. */
-const escaped = /[<>&\u2028\u2029]/g;
+const ESCAPED = /[<>&\u2028\u2029]/g;
 
 /** A patch as JSON. The API server compares the text of a `test` with its own, so strings are written as it writes them. */
-export const bodyOf = (operations: Operation[]): string =>
-  stringify(operations).replace(escaped, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`);
+export const bodyOf = (operations: Operation[]): string => escaped(stringify(operations), ESCAPED);
 
 /** The fields that name an item of a list in most of Kubernetes' types. */
 const NAMES = ['name', 'type', 'key', 'mountPath', 'containerPort', 'port', 'ip', 'uid'];
