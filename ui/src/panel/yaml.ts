@@ -6,7 +6,7 @@
  * YAML 1.1, which kubectl has, and by YAML 1.2: what is not a string to one of them is quoted.
  */
 
-import { escaped } from '../data/escape';
+import { escaped } from '../write/escape';
 
 /** A part of a line: a key, a string, another value, or punctuation. */
 export interface Piece {

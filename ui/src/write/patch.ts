@@ -9,7 +9,7 @@
  */
 
 import { stringify } from '@watchkeeper/informer/json';
-import { escaped } from '../data/escape';
+import { escaped } from './escape';
 
 /** The keys and indexes that lead to a value. */
 export type Path = (string | number)[];
