@@ -10,6 +10,7 @@ import { knownSpans, nearestKnown, timeOf, type Recorded } from '../src/time/kno
 Object.assign(globalThis, { location: { search: '', href: 'http://x/ui/' }, matchMedia: () => ({ matches: false, addEventListener() {} }) });
 const { ended } = await import('../src/app/now');
 const { utc } = await import('../src/app/zone');
+const { apiError } = await import('../src/app/api');
 const { inWords } = await import('../src/time/refusals');
 
 utc.value = true;
@@ -30,6 +31,16 @@ test('the sentences of the gateway have the words and the times of the page', ()
     ['pods "x" not found', 'pods "x" not found'],
     ['', ''],
   ]) assert.equal(inWords(said), want);
+});
+
+test('an error of a wrong type says where and why, without the object', async () => {
+  const said = async (message: string) => (await apiError(new Response(JSON.stringify({ kind: 'Status', code: 422, message }), { status: 422 }))).message;
+  const why = 'json: cannot unmarshal number 2.5 into Go struct field DeploymentSpec.spec.replicas of type int32';
+  const secret = JSON.stringify(JSON.stringify({ kind: 'Secret', data: { password: 'c2VjcmV0' }, metadata: { annotations: { quoted: '"\\"' } } }));
+  assert.equal(await said(` "" is invalid: patch: Invalid value: ${secret}: ${why}`), why);
+  assert.equal(await said(`[patch: Invalid value: ${secret}: ${why}, a, Invalid value: ${secret}: b]`), `[patch: ${why}, a, b]`);
+  const value = 'Deployment.apps "web" is invalid: spec.replicas: Invalid value: -1: must be greater than or equal to 0';
+  assert.equal(await said(value), value);
 });
 
 const point = (minute: number) => ({ resourceVersion: String(100 * minute), time: at(minute) });

@@ -49,13 +49,13 @@ func newCluster(flags *connect.Flags) (*cluster, error) {
 // A refusal is a Status that the server answered with.
 type refusal struct{ metav1.Status }
 
-// Error leaves out a long value: an invalid patch is answered with the whole object, which may
-// be a Secret.
+// Error leaves out a whole object, which may be a Secret, and what is said before it: with these
+// the API server begins why it cannot read what a patch makes of the object. The page does so, too.
 func (e *refusal) Error() string {
-	return termtext.Plain(longValue.ReplaceAllString(e.Message, "Invalid value: "))
+	return termtext.Plain(wholeObject.ReplaceAllString(e.Message, ""))
 }
 
-var longValue = regexp.MustCompile(`Invalid value: "(?:[^"\\]|\\.){100,}": `)
+var wholeObject = regexp.MustCompile(`(?: ?"" is invalid: patch: )?Invalid value: "\{(?:[^"\\]|\\.)*": `)
 
 // path returns the path of a resource's objects in a namespace, "" for all.
 func path(r sheet.Resource, namespace string) string {

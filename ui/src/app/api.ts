@@ -64,11 +64,14 @@ export const METADATA = 'application/json;as=PartialObjectMetadataList;g=meta.k8
 /** The words of what was thrown. */
 export const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 
+/** A whole object, which may be a Secret, and what is said before it. With these the API server begins why it cannot read what a patch makes of the object. */
+const WHOLE = /(?: ?"" is invalid: patch: )?Invalid value: "\{[^"\\]*(?:\\.[^"\\]*)*": /g;
+
 /** Makes an error of a response. */
 export async function apiError(response: Response): Promise<ApiError> {
   const text = await response.text();
   try {
-    return new ApiError(response.status, inWords((JSON.parse(text) as { message?: string }).message ?? text));
+    return new ApiError(response.status, inWords((JSON.parse(text) as { message?: string }).message ?? text).replace(WHOLE, ''));
   } catch {
     return new ApiError(response.status, text.slice(0, 300) || response.statusText);
   }
