@@ -45,7 +45,9 @@ or deployments.apps). That includes objects that were created and deleted
 meanwhile. Objects have no field that says who deleted them, or who removed a
 field, so these changes have no author.
 
-With --watch, list the changes as they are recorded, oldest first.`,
+With --watch, list the changes as they are recorded, oldest first.
+
+A range of which nothing is known, because nothing was observed in it, is an error.`,
 		Example: `  watchkeeper changes --since 10m
   watchkeeper changes deployments configmaps -A --since 13:00 --until 13:30
   watchkeeper changes -n shop --spec --watch`,
@@ -251,6 +253,7 @@ func (o *changesOptions) list(ctx context.Context, args []string, query url.Valu
 	if err != nil {
 		return err
 	}
+	var unknown error
 	// After the list, which may be long: it would scroll out of sight.
 	if shown == 0 {
 		if o.namespace != "" && !o.cluster {
@@ -258,7 +261,12 @@ func (o *changesOptions) list(ctx context.Context, args []string, query url.Valu
 				return err
 			}
 		}
-		fmt.Fprintln(o.err, o.none(args, query, all))
+		text, known := o.none(args, query, all)
+		if known {
+			fmt.Fprintln(o.err, text)
+		} else {
+			unknown = errors.New(text)
+		}
 	}
 	if len(args) == 0 {
 		o.reportLeftOut(rec)
@@ -266,20 +274,20 @@ func (o *changesOptions) list(ctx context.Context, args []string, query url.Valu
 	o.reportSilence(ctx, first.To, o.stamp)
 	if query.Get("continue") != "" { // --limit: what is listed begins later
 		o.printUnobserved(ctx, first.Unobserved, oldest, o.stamp)
-		return nil
+		return unknown
 	}
 	o.printUnobserved(ctx, first.Unobserved, first.From, o.stamp)
 	if line := rec.begins(query["resource"], first.From, "changes", o.stamp); line != "" {
 		fmt.Fprintln(o.err, line)
 	}
-	return nil
+	return unknown
 }
 
-// none says that there are no changes, and of what.
-func (o *changesOptions) none(args []string, query url.Values, all api.Changes) string {
-	text := "no changes"
+// none says that there are no changes, and of what; or that nothing is known of the range.
+func (o *changesOptions) none(args []string, query url.Values, all api.Changes) (text string, known bool) {
+	text, known = "no changes", true
 	if nothingKnown(all.Unobserved, query["resource"], all.From, all.To) {
-		text = "nothing is known of changes"
+		text, known = "nothing is known of changes", false
 	} else if len(all.Unobserved) > 0 {
 		text = "no observed changes"
 	}
@@ -312,7 +320,7 @@ func (o *changesOptions) none(args []string, query url.Values, all api.Changes) 
 	if all.Folded > 0 {
 		text += fmt.Sprintf("; %d are noise (--show-noise)", all.Folded)
 	}
-	return text
+	return text, known
 }
 
 // print prints a change: one line, followed by the YAML diff if requested.

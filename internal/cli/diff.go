@@ -49,7 +49,8 @@ Events. Without a difference, it says so on standard error. A line has what was
 asked for before what became of it, and -p all of it; "watchkeeper changes --spec"
 leaves out what changed in a status only.
 
-The exit code is 0 without a difference, 1 with one, and 2 after an error.`,
+The exit code is 0 without a difference, 1 with one, and 2 after an error, or if
+nothing is known of the time after --from.`,
 		Example: `  watchkeeper diff --from 1h -A
   watchkeeper diff deployments -n shop --from 2026-01-31T15:00:00Z --to 10m
   watchkeeper diff deployment/web --from 1h -p`,
@@ -251,7 +252,12 @@ func (o *diffOptions) compare(ctx context.Context, args []string, all []named, q
 		err = o.knownNamespace(ctx)
 	}
 	if failed == nil && err == nil && !different {
-		fmt.Fprintln(o.err, o.none(ctx, args, all, compared, query, rec))
+		text, known := o.none(ctx, args, all, compared, query, rec)
+		if known {
+			fmt.Fprintln(o.err, text)
+		} else {
+			err = errors.New(text)
+		}
 	}
 	if err == nil && len(args) == 0 {
 		o.reportLeftOut(rec)
@@ -262,8 +268,8 @@ func (o *diffOptions) compare(ctx context.Context, args []string, all []named, q
 	return different, err
 }
 
-// none says that there are no differences, and where.
-func (o *diffOptions) none(ctx context.Context, args []string, all []named, compared int, query url.Values, rec record) string {
+// none says that there are no differences, and where; or that nothing is known of the time.
+func (o *diffOptions) none(ctx context.Context, args []string, all []named, compared int, query url.Values, rec record) (text string, known bool) {
 	where := ""
 	switch {
 	case len(args) > 0:
@@ -274,22 +280,22 @@ func (o *diffOptions) none(ctx context.Context, args []string, all []named, comp
 	case o.namespace != "":
 		where = " in namespace " + o.namespace
 	}
-	what := "no differences"
+	what, known := "no differences", true
 	from := parsed(query.Get("from"))
 	if from.RV == 0 && o.silence(ctx, from.At) != nil {
-		what = "nothing is known of differences"
+		what, known = "nothing is known of differences", false
 	}
 	if late, first := rec.late(groupResources(all), from.At, o.stamp); o.usual && len(late) == len(all) {
 		from.At = first
 	}
-	text := fmt.Sprintf("%s%s between %s and %s", what, where, o.moment(from.String()), o.moment(query.Get("to")))
+	text = fmt.Sprintf("%s%s between %s and %s", what, where, o.moment(from.String()), o.moment(query.Get("to")))
 	if len(args) == 0 {
 		text += inRecorded(groupResources(all))
 	}
 	if compared == 0 {
 		text += ": there are no objects at either moment"
 	}
-	return text
+	return text, known
 }
 
 // compareOne prints the differences of one resource or object.

@@ -6,6 +6,7 @@ package cli
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/url"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/watchkeeper/watchkeeper/informer/kube"
 	"github.com/watchkeeper/watchkeeper/internal/api"
 	"github.com/watchkeeper/watchkeeper/internal/change"
 	"github.com/watchkeeper/watchkeeper/internal/cli/termtext"
@@ -121,9 +123,18 @@ func (o *historyOptions) run(ctx context.Context, args []string) error {
 	if err := cmp.Or(rec.before(resources, until, "--until", o.stamp), rec.after(resources[0], since, "--since")); err != nil {
 		return err
 	}
-	unobserved, oldest, err := o.show(ctx, n, query, rec)
+	first, oldest, err := o.show(ctx, n, query, rec)
 	if err != nil {
 		return err
+	}
+	var unknown error
+	if len(first.Items) == 0 {
+		text, known := o.none(ctx, n, since, until, first)
+		if !known {
+			unknown = errors.New(text)
+		} else if o.format == "text" {
+			fmt.Fprintln(o.err, text+".")
+		}
 	}
 	if until.At.IsZero() {
 		until.At = time.Now()
@@ -134,17 +145,15 @@ func (o *historyOptions) run(ctx context.Context, args []string) error {
 	if o.since != "" { // otherwise the object's first version is the begin
 		oldest = time.Time{}
 	}
-	o.printUnobserved(ctx, unobserved, oldest, o.stamp)
-	return nil
+	o.printUnobserved(ctx, first.Unobserved, oldest, o.stamp)
+	return unknown
 }
 
-// show prints all pages, and returns the spans in which changes may have been missed, and
-// the time of the oldest version.
-func (o *historyOptions) show(ctx context.Context, n named, query url.Values, rec record) (unobserved []api.UnobservedSpan, oldest time.Time, err error) {
+// show prints all pages, and returns the first, and the time of the oldest version.
+func (o *historyOptions) show(ctx context.Context, n named, query url.Values, rec record) (first api.Versions, oldest time.Time, err error) {
 	// The first page is requested before the pager starts, which would hide an error.
-	first, err := o.pageOf(ctx, n, query, 0)
-	if err != nil {
-		return nil, oldest, err
+	if first, err = o.pageOf(ctx, n, query, 0); err != nil {
+		return first, oldest, err
 	}
 	at := query.Get("until")
 	var deletion *api.Change
@@ -152,13 +161,13 @@ func (o *historyOptions) show(ctx context.Context, n named, query url.Values, re
 		deletion = &first.Items[0]
 		rv, err := strconv.ParseUint(deletion.ResourceVersion, 10, 64)
 		if err != nil {
-			return nil, oldest, err
+			return first, oldest, err
 		}
 		at = fmt.Sprintf("rv:%d", rv-1)
 	}
 	failing, known, err := o.failing(ctx, n, at, deletion != nil, rec)
 	if err != nil {
-		return nil, oldest, err
+		return first, oldest, err
 	}
 	err = o.page(o.streams, func(w io.Writer) error {
 		if err := o.printFailing(w, failing, known, deletion); err != nil {
@@ -189,30 +198,27 @@ func (o *historyOptions) show(ctx context.Context, n named, query url.Values, re
 			}
 		}
 		if o.format == "text" {
-			if shown == 0 {
-				fmt.Fprintln(o.err, o.none(ctx, n, query, first))
-			}
 			return nil
 		}
 		all.Continue = query.Get("continue")
 		return o.marshal(w, all)
 	})
-	return first.Unobserved, oldest, err
+	return first, oldest, err
 }
 
-// none says that an object has no versions in a range of time.
-func (o *historyOptions) none(ctx context.Context, n named, query url.Values, v api.Versions) string {
-	from, to := parsed(query.Get("since")), parsed(query.Get("until"))
+// none says that an object has no versions in a range of time, or that nothing is known of it.
+func (o *historyOptions) none(ctx context.Context, n named, from, to kube.Moment, v api.Versions) (text string, known bool) {
+	what := n.resource.GroupResource() + " " + n.name
 	if h, err := o.history(ctx); err == nil && to.At.IsZero() {
 		to.At = h.Now // which was before v
 	}
 	if from.RV == 0 && to.RV == 0 && nothingKnown(v.Unobserved, []string{v.Resource}, from.At, to.At) {
-		return fmt.Sprintf("nothing is known of %s %s in that time.", n.resource.GroupResource(), n.name)
+		return fmt.Sprintf("nothing is known of %s in that time", what), false
 	}
 	if len(v.Unobserved) > 0 {
-		return fmt.Sprintf("%s %s has no observed changes in that time.", n.resource.GroupResource(), n.name)
+		return what + " has no observed changes in that time", true
 	}
-	return fmt.Sprintf("%s %s has not changed in that time.", n.resource.GroupResource(), n.name)
+	return what + " has not changed in that time", true
 }
 
 // pageOf requests a page, with at most the rest of the limit.
