@@ -80,6 +80,9 @@ func (c *call) findings() (any, error) {
 		return nil, err
 	}
 	defer release()
+	if err := c.knownNamespace(c.query.Get("namespace")); err != nil {
+		return nil, err
+	}
 	f := &finder{call: c, namespace: c.query.Get("namespace"), states: map[string]past.State{}, live: map[string]*timeline.Snapshot{}, resource: map[string]kube.Resource{}}
 	f.page.ctx, f.page.limit = c.r.Context(), maxLimit
 	f.out = api.Findings{At: when.At.UTC(), Namespace: f.namespace, Items: []api.Finding{}}

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	authorizationv1 "k8s.io/api/authorization/v1"
 
 	"github.com/watchkeeper/watchkeeper/informer/kube"
 	"github.com/watchkeeper/watchkeeper/informer/scan"
@@ -175,6 +176,45 @@ func TestFindingsDenied(t *testing.T) {
 }
 
 // ofFindings sends a request for findings.
+// TestFindingsOfUnknownNamespace: nothing fails in a namespace that never existed, so the answer
+// is 404, as on the command line; but not if it is not known whether the namespace exists.
+func TestFindingsOfUnknownNamespace(t *testing.T) {
+	g := &guarded{asked: map[string]string{}}
+	g.Server = fakeapi.New(fakeapi.Options{Allow: func(r *fakeapi.Request, a authorizationv1.ResourceAttributes) bool {
+		return a.Resource == "pods" || r.Header.Get("Authorization") == "Bearer gateway"
+	}})
+	g.Control(g.control)
+	f := newFixtureAt(t, g)
+	f.Stream(kube.Resource{Version: "v1", Name: "pods"}, 100, 0)
+	code := func(namespace string, headers ...string) int {
+		return f.ofFindings("?namespace="+namespace, headers...).Code
+	}
+	if got := code("none"); got != http.StatusOK {
+		t.Errorf("without Namespaces: %d", got)
+	}
+	f.Stream(kube.Resource{Version: "v1", Name: "namespaces"}, 100, 0, pasttest.Thing(t, "default", 90, `{kind: Namespace, apiVersion: v1}`))
+	if got := code("default"); got != http.StatusOK {
+		t.Errorf("one that exists: %d", got)
+	}
+	if s, _ := statusOf(t, f.ofFindings("?namespace=none")); s.Code != http.StatusNotFound || s.Reason != "NotFound" || s.Message != "nothing is recorded in namespace none" {
+		t.Errorf("one that does not: %+v", s)
+	}
+	if got := code("none", "Authorization", "Bearer somebody"); got != http.StatusOK {
+		t.Errorf("for somebody who may not get Namespaces: %d", got)
+	}
+	g.down.Store(true)
+	if err := f.handler.Upstream.Check(t.Context()); err == nil {
+		t.Fatal("the API server answers")
+	}
+	if got := code("none"); got != http.StatusOK {
+		t.Errorf("while the API server does not answer: %d", got)
+	}
+	f.handler.Recording = func() historyapi.RecordingState { return historyapi.RecordingState{State: api.RecordingEnded} }
+	if got := code("none"); got != http.StatusNotFound {
+		t.Errorf("of a recording: %d", got)
+	}
+}
+
 func (f *fixture) ofFindings(query string, headers ...string) *httptest.ResponseRecorder {
 	r := httptest.NewRequestWithContext(f.t.Context(), http.MethodGet, historyapi.FindingsPath+query, nil)
 	for i := 0; i < len(headers); i += 2 {

@@ -19,6 +19,7 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/api"
 	"github.com/watchkeeper/watchkeeper/internal/history"
 	"github.com/watchkeeper/watchkeeper/internal/past"
+	"github.com/watchkeeper/watchkeeper/internal/request"
 )
 
 // versions returns the versions of one object, the newest first.
@@ -110,6 +111,29 @@ func (c *call) known(streams []*history.Stream, key kube.Key) (bool, error) {
 		}
 	}
 	return false, nil
+}
+
+// knownNamespace returns an error if nothing was ever recorded of a namespace, so that an answer
+// about it would say that all is well there. It returns nil if that cannot be known: Namespaces
+// are not recorded, or not up to now, or the caller may not read them.
+func (c *call) knownNamespace(name string) error {
+	t := request.Target{Verb: request.Get, Resource: kube.Resource{Version: "v1", Name: "namespaces"}, Name: name}
+	streams := c.store.Streams(t.Resource)
+	if name == "" || len(streams) == 0 || streams[len(streams)-1].Head().RV == 0 {
+		return nil
+	}
+	if c.filtered(request.ObjectPath(t.Resource, kube.MakeKey("", name))) != nil || c.mayRead(t) != nil {
+		return nil
+	}
+	c.unsynced[t.Resource] = c.sync(t.Resource)
+	if _, reason := c.recordEnd(t.Resource); reason != "" && c.Recording().State != api.RecordingEnded {
+		return nil
+	}
+	known, err := c.known(streams, kube.MakeKey("", name))
+	if known || err != nil {
+		return err
+	}
+	return refuse(http.StatusNotFound, metav1.StatusReasonNotFound, "nothing is recorded in namespace %s", name)
 }
 
 // A versionPage is a page of the versions of one object.
