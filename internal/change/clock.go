@@ -13,7 +13,7 @@ import (
 // Align moves the times of a Pod's status to the clock of the API server and the gateway, if
 // the clock of its Node is ahead: no time is later than when the status was written (see
 // [Written]), and those of one Node keep their distances. How much a clock is behind does not
-// show. The page does the same (ui/src/data/crash.ts).
+// show. The page does the same (ui/src/data/aligned.ts).
 func Align(pod *corev1.Pod, seen time.Time) {
 	written := Written(pod.ManagedFields, "status", seen)
 	if written.IsZero() {

@@ -3,6 +3,7 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { aligned, conditionSince } from '../src/data/aligned';
 import { boardRow, nodeOf, NODE_FIELDS, podOf, POD_FIELDS } from '../src/data/columns';
 import { backOff, besideReason, ends, endWords } from '../src/data/crash';
 import { nodeRow, podRow, type Node } from '../src/data/objects';
@@ -152,6 +153,24 @@ test('nothing of a deleted Pod runs, and its age is that of its life', async () 
   assert.equal(containerWords(running, 1100, true), 'ran for 100s');
   assert.equal(lifetime(at(1000), 1100, 0), '100s ago');
   assert.match(lifetime(at(1000), 1100, 1060), /:40, lived 60s$/);
+});
+
+test('the clock of a Node that is ahead cuts no time of a container or a condition', async () => {
+  const { containerWords } = await import('../src/panel/pod');
+  const at = (s: number): string => new Date(s * 1000).toISOString();
+  for (const by of [0, 3600]) {
+    const object = pod({
+      conditions: [{ type: 'Ready', status: 'True', lastTransitionTime: at(1000 + by) }, { type: 'PodScheduled', status: 'True', lastTransitionTime: at(990) }],
+      containerStatuses: [{ state: { running: { startedAt: at(998 + by) } }, lastState: { terminated: { finishedAt: at(995 + by) } } }],
+    }, {}, { managedFields: [{ time: at(2000) }, { subresource: 'status', time: at(1000) }] });
+    const { metadata, status } = aligned(object);
+    const [container] = status!.containerStatuses!;
+    assert.equal(containerWords(container, 1100, false), 'running for 102s', `${by} s ahead`);
+    assert.equal(seconds(container.lastState!.terminated!.finishedAt), 995);
+    assert.deepEqual(status!.conditions!.map((c) => conditionSince(metadata, c)), [1000, 990]);
+    assert.equal(conditionSince(metadata, object.status!.conditions![0]), 1000); // of any object
+    assert.equal(conditionSince({}, object.status!.conditions![0]), 1000 + by); // not known when it was written
+  }
 });
 
 test('what is said of an object that was not found', async () => {

@@ -3,6 +3,7 @@
 
 /** Crashes of containers: how one ended, and how long a Pod counts as failing after it. */
 
+import { ahead } from './aligned';
 import { seconds, type ContainerStatus, type Pod } from './state';
 
 /** The kubelet's delay before a restart, in seconds: doubled with each one, up to the maximum. */
@@ -15,6 +16,7 @@ export interface Termination {
   exitCode?: number;
   signal?: number;
   message?: string;
+  startedAt?: string;
   finishedAt?: string;
 }
 
@@ -31,7 +33,8 @@ export const backOff = (restarts: number): number => Math.min(maxBackOff, minBac
  * the Node wrote, for one who knows when it was seen: the clock of a Node may be ahead.
  * managedFields, which the board does not read, say when the status was written.
  */
-export function failingUntil({ metadata, status = {} }: Pod): { until: number; latest: number } {
+export function failingUntil(pod: Pod): { until: number; latest: number } {
+  const { status = {} } = pod;
   const condition = status.conditions?.find((c) => c.type === 'Ready');
   const readySince = condition?.status === 'True' ? seconds(condition.lastTransitionTime) : 0;
   let until = 0;
@@ -45,9 +48,8 @@ export function failingUntil({ metadata, status = {} }: Pod): { until: number; l
     const from = readySince > started && readySince <= started + wait ? readySince : started;
     until = Math.max(until, from + wait);
   }
-  const written = Math.max(0, ...(metadata.managedFields ?? []).map((m) => (m.subresource === 'status' ? seconds(m.time) : 0)));
-  const ahead = written ? Math.max(0, latest - written) : 0;
-  return { until: until && until - ahead, latest: latest - ahead };
+  const by = until && ahead(pod);
+  return { until: until - by, latest: latest - by };
 }
 
 /** How a container ended last that has crashed, or that the kubelet restarts more slowly; undefined if it has not. */

@@ -7,6 +7,7 @@
  * on the board.
  */
 
+import type { ManagedField } from './aligned';
 import { ends, endWords, failingUntil, type Termination } from './crash';
 
 /** The states of a block. `none` is an empty slot, `gone` the ghost of a deleted Pod. */
@@ -51,7 +52,7 @@ export interface Pod {
     creationTimestamp?: string;
     deletionTimestamp?: string;
     finalizers?: string[];
-    managedFields?: { subresource?: string; time?: string }[];
+    managedFields?: ManagedField[];
   };
   spec?: {
     nodeName?: string;

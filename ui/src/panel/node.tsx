@@ -5,8 +5,9 @@
 
 import { refresh, cluster, filter, selectRow } from '../app/state';
 import { stateName } from '../board/palette';
+import { conditionSince, type ManagedField } from '../data/aligned';
 import { age, count, cpuText, memoryText } from '../data/quantity';
-import { seconds, type Condition } from '../data/state';
+import type { Condition } from '../data/state';
 import { Allocations } from '../details/allocations';
 import { Shape } from '../shell/shape';
 import { clock } from '../data/clock';
@@ -15,7 +16,7 @@ import { Lifetime } from './lifetime';
 import { Conditions, Labels } from './pod';
 
 export interface NodeObject {
-  metadata: { name: string; uid?: string; resourceVersion?: string; labels?: Record<string, string>; creationTimestamp?: string };
+  metadata: { name: string; uid?: string; resourceVersion?: string; labels?: Record<string, string>; creationTimestamp?: string; managedFields?: ManagedField[] };
   spec?: { unschedulable?: boolean; taints?: { key: string; value?: string; effect: string }[] };
   status?: { conditions?: Condition[]; allocatable?: Record<string, string>; nodeInfo?: Record<string, string>; addresses?: { type: string; address: string }[] };
 }
@@ -30,7 +31,7 @@ export function NodeOverview({ node, at, now, deleted = 0 }: { node: NodeObject;
     <>
       {!deleted && <section class="state">
         <p class={`words ${isReady ? 'ready' : 'failing'}`}>
-          <Shape state={isReady ? 'ready' : 'unknown'} size={16} /> <b>{isReady ? 'Ready' : 'NotReady'}</b> for {age(now - seconds(ready?.lastTransitionTime))}
+          <Shape state={isReady ? 'ready' : 'unknown'} size={16} /> <b>{isReady ? 'Ready' : 'NotReady'}</b> for {age(now - conditionSince(metadata, ready))}
           {spec.unschedulable && ', cordoned'}
         </p>
         {!isReady && <p>{ready?.message || (ready?.status === 'False' ? '' : 'Kubelet stopped posting node status.')}</p>}
@@ -52,7 +53,7 @@ export function NodeOverview({ node, at, now, deleted = 0 }: { node: NodeObject;
         {spec.taints?.map((t) => <><dt>Taint</dt><dd class="mono">{t.key}{t.value && `=${t.value}`}:{t.effect}</dd></>)}
       </dl>
       <Pods node={metadata.name} />
-      <Conditions conditions={status.conditions} good={(c) => c.status === (c.type === 'Ready' ? 'True' : 'False')} now={now} />
+      <Conditions of={node} good={(c) => c.status === (c.type === 'Ready' ? 'True' : 'False')} now={now} />
       <Labels labels={metadata.labels} />
       <Events namespace="" uid={metadata.uid ?? metadata.name} at={at} now={deleted ? clock.now() : now} version={metadata.resourceVersion} />
     </>

@@ -5,6 +5,7 @@
 
 import { cluster, filter, refresh } from '../app/state';
 import { absent, misplaced } from '../app/contact';
+import type { ManagedField } from '../data/aligned';
 import { clock } from '../data/clock';
 import type { Condition } from '../data/state';
 import { KindDetails } from '../details/kinds';
@@ -18,7 +19,7 @@ import { Conditions, Labels } from './pod';
 export interface AnyObject {
   apiVersion?: string;
   kind?: string;
-  metadata: { name: string; namespace?: string; uid?: string; resourceVersion?: string; labels?: Record<string, string>; creationTimestamp?: string };
+  metadata: { name: string; namespace?: string; uid?: string; resourceVersion?: string; labels?: Record<string, string>; creationTimestamp?: string; managedFields?: ManagedField[] };
   spec?: { replicas?: number };
   status?: { conditions?: Condition[]; replicas?: number; readyReplicas?: number; updatedReplicas?: number; availableReplicas?: number };
   type?: string;
@@ -55,7 +56,7 @@ export function ObjectOverview({ object, path, at, now, deleted = 0 }: { object:
         <Lifetime created={metadata.creationTimestamp} now={now} deleted={deleted} />
       </dl>
       <KindDetails key={kindId(object.apiVersion ?? '', kind)} path={path} object={object as Thing} at={momentOf(at, deleted)} now={now} />
-      <Conditions conditions={status.conditions} good={(c) => (c.status === 'True') !== BAD.test(c.type)} now={now} />
+      <Conditions of={object} good={(c) => (c.status === 'True') !== BAD.test(c.type)} now={now} />
       <Labels labels={metadata.labels} />
       {kind !== 'Event' && <Events namespace={namespace} uid={metadata.uid ?? ''} at={at} now={deleted ? clock.now() : now} version={metadata.resourceVersion} />}
     </>

@@ -6,6 +6,7 @@
 import { absent, misplaced } from '../app/contact';
 import { cluster, filter, selection } from '../app/state';
 import { stateName } from '../board/palette';
+import { aligned, conditionSince } from '../data/aligned';
 import { clock } from '../data/clock';
 import { age, count } from '../data/quantity';
 import { containerState, describe, State, seconds, type Condition, type ContainerStatus, type Pod } from '../data/state';
@@ -17,7 +18,8 @@ import { Lifetime } from './lifetime';
 type Container = NonNullable<NonNullable<Pod['spec']>['containers']>[number];
 
 /** The last state of a deleted Pod if `deleted` is when, in seconds since 1970, and not 0. */
-export function PodOverview({ pod, at, now, deleted = 0 }: { pod: Pod; at: string; now: number; deleted?: number }) {
+export function PodOverview({ pod: read, at, now, deleted = 0 }: { pod: Pod; at: string; now: number; deleted?: number }) {
+  const pod = aligned(read);
   const { metadata, spec = {}, status = {} } = pod;
   const described = describe(pod);
   const node = absent.value || misplaced.value ? undefined : cluster.nodes.get(spec.nodeName ?? '')?.row;
@@ -38,7 +40,7 @@ export function PodOverview({ pod, at, now, deleted = 0 }: { pod: Pod; at: strin
           {(spec.containers ?? []).map((c) => <ContainerRow key={c.name} container={c} status={status.containerStatuses?.find((s) => s.name === c.name)} now={now} deleted={deleted} />)}
         </ul>
       </section>
-      <Conditions conditions={status.conditions} good={(c) => c.status === 'True'} now={now} />
+      <Conditions of={pod} good={(c) => c.status === 'True'} now={now} />
       <Labels labels={metadata.labels} />
       <Events namespace={metadata.namespace ?? ''} uid={metadata.uid ?? ''} at={at} now={deleted ? clock.now() : now} version={metadata.resourceVersion} />
     </>
@@ -85,7 +87,10 @@ function ContainerRow({ container, status = {}, kind, now, deleted }: { containe
   );
 }
 
-export function Conditions({ conditions, good, now }: { conditions?: Condition[]; good: (c: Condition) => boolean; now: number }) {
+type WithConditions = { metadata: Parameters<typeof conditionSince>[0]; status?: { conditions?: Condition[] } };
+
+export function Conditions({ of: { metadata, status }, good, now }: { of: WithConditions; good: (c: Condition) => boolean; now: number }) {
+  const conditions = status?.conditions;
   if (!conditions?.length) return null;
   return (
     <section>
@@ -94,7 +99,7 @@ export function Conditions({ conditions, good, now }: { conditions?: Condition[]
         {conditions.map((c) => (
           <li key={c.type} class={good(c) ? '' : 'bad'}>
             <b>{c.type}</b> <span>{c.status}</span>
-            <time class="muted">{age(now - seconds(c.lastTransitionTime))}</time>
+            <time class="muted">{age(now - conditionSince(metadata, c))}</time>
             {!good(c) && (c.reason || c.message) && <p class="muted">{[c.reason, c.message].filter(Boolean).join(': ')}</p>}
           </li>
         ))}
