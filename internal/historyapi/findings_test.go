@@ -175,7 +175,6 @@ func TestFindingsDenied(t *testing.T) {
 	}
 }
 
-// ofFindings sends a request for findings.
 // TestFindingsOfUnknownNamespace: nothing fails in a namespace that never existed, so the answer
 // is 404, as on the command line; but not if it is not known whether the namespace exists.
 func TestFindingsOfUnknownNamespace(t *testing.T) {
@@ -215,6 +214,7 @@ func TestFindingsOfUnknownNamespace(t *testing.T) {
 	}
 }
 
+// ofFindings sends a request for findings.
 func (f *fixture) ofFindings(query string, headers ...string) *httptest.ResponseRecorder {
 	r := httptest.NewRequestWithContext(f.t.Context(), http.MethodGet, historyapi.FindingsPath+query, nil)
 	for i := 0; i < len(headers); i += 2 {
