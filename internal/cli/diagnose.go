@@ -13,6 +13,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -196,7 +197,7 @@ func (o *diagnoseOptions) ask(ctx context.Context) error {
 	if err := o.get(ctx, findingsAPI, query, &found); err != nil {
 		return err
 	}
-	if len(found.Items) == 0 && o.namespace != "" {
+	if o.namespace != "" && !slices.ContainsFunc(found.Items, func(f api.Finding) bool { return f.Namespace == o.namespace }) {
 		if err := o.knownNamespace(ctx); err != nil {
 			return err
 		}
@@ -209,11 +210,6 @@ func (o *diagnoseOptions) ask(ctx context.Context) error {
 	})
 	if err != nil {
 		return err
-	}
-	if found.Objects == 0 && o.namespace != "" {
-		if err := o.knownNamespace(ctx); err != nil {
-			return err
-		}
 	}
 	return exitOf(found)
 }

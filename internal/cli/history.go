@@ -209,7 +209,7 @@ func (o *historyOptions) show(ctx context.Context, n named, query url.Values, re
 // none says that an object has no versions in a range of time, or that nothing is known of it.
 func (o *historyOptions) none(ctx context.Context, n named, from, to kube.Moment, v api.Versions) (text string, known bool) {
 	what := n.resource.GroupResource() + " " + n.name
-	if h, err := o.history(ctx); err == nil && to.At.IsZero() {
+	if h, err := o.history(ctx); err == nil && (to.At.IsZero() || to.At.After(h.Now)) {
 		to.At = h.Now // which was before v
 	}
 	if from.RV == 0 && to.RV == 0 && nothingKnown(v.Unobserved, []string{v.Resource}, from.At, to.At) {

@@ -248,12 +248,7 @@ func (f *finder) unknown(r kube.Resource, at time.Time, why error) findings.Unkn
 	u := findings.Unknown{Resource: r.GroupResource()}
 	switch {
 	case errors.Is(why, history.ErrBefore):
-		u.Reason, u.Before = "the record begins later", true
-		for _, span := range f.unobserved([]kube.Resource{r}, at, f.now) {
-			if span.Reason == api.BeforeRecord {
-				u.Until = span.To
-			}
-		}
+		u.Reason, u.Before, u.Until = "the record begins later", true, f.begin(r)
 	case errors.Is(why, history.ErrGap):
 		u.Reason = "the moment is in a gap of the record"
 		for _, span := range f.unobserved([]kube.Resource{r}, at, at.Add(time.Millisecond)) {

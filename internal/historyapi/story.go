@@ -86,8 +86,12 @@ func (c *call) story() (any, error) {
 	if !slices.ContainsFunc(in.Objects, func(o story.Object) bool {
 		return o.Resource == in.Resource && o.Key == in.Key && (o.Initial != nil || len(o.Versions) > 0)
 	}) {
-		return nil, refuse(http.StatusNotFound, metav1.StatusReasonNotFound, "nothing is recorded of %s %q between %s and %s",
-			t.Resource.GroupResource(), in.Key, past.Stamp(w.from), past.Stamp(w.to))
+		limit := missed(c.unobserved([]kube.Resource{t.Resource}, w.from, w.to))
+		if begin := c.begin(t.Resource); begin.After(w.to) {
+			limit = fmt.Sprintf("; nothing is recorded before %s: choose a later moment", past.Stamp(begin))
+		}
+		return nil, refuse(http.StatusNotFound, metav1.StatusReasonNotFound, "nothing is recorded of %s %q between %s and %s%s",
+			t.Resource.GroupResource(), in.Key, past.Stamp(w.from), past.Stamp(w.to), limit)
 	}
 	out := story.Tell(in)
 	out.NotRecorded, out.Denied, out.LeftOut = w.notRecorded(), w.denied, w.leftOut()

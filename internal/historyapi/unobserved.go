@@ -22,16 +22,10 @@ func (c *call) unobserved(resources []kube.Resource, from, to time.Time) (all []
 				all = append(all, api.UnobservedSpan{Resource: r.GroupResource(), Reason: reason, TimeSpan: api.TimeSpan{From: since.UTC(), To: until.UTC()}})
 			}
 		}
-		var begin time.Time
 		streams := c.store.Streams(r)
 		for i, st := range streams {
 			if i > 0 {
 				add(api.InGap, streams[i-1].Head().At, st.Span().From.At)
-			}
-			for _, span := range st.TimeSpans() {
-				if begin.IsZero() || span.From.At.Before(begin) {
-					begin = span.From.At
-				}
 			}
 			for _, g := range st.Gaps() {
 				reason := api.InGap
@@ -44,7 +38,7 @@ func (c *call) unobserved(resources []kube.Resource, from, to time.Time) (all []
 				add(api.InGap, st.Head().At, to) // its end is not known yet
 			}
 		}
-		if s, ok := inside(from, begin, from, to); ok && !from.IsZero() {
+		if s, ok := inside(from, c.begin(r), from, to); ok && !from.IsZero() {
 			add(api.BeforeRecord, s.From, s.To)
 		}
 		if since, reason := c.recordEnd(r); reason != "" {
@@ -56,6 +50,18 @@ func (c *call) unobserved(resources []kube.Resource, from, to time.Time) (all []
 		all = all[more:]
 	}
 	return all
+}
+
+// begin returns when the record of a resource begins.
+func (c *call) begin(r kube.Resource) (begin time.Time) {
+	for _, st := range c.store.Streams(r) {
+		for _, span := range st.TimeSpans() {
+			if begin.IsZero() || span.From.At.Before(begin) {
+				begin = span.From.At
+			}
+		}
+	}
+	return begin
 }
 
 // recordEnd returns the time after which nothing is known of a resource, and why; "" if the

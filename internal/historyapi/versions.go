@@ -71,15 +71,20 @@ func (c *call) versions() (any, error) {
 	if known, err := c.known(streams, v.key); known || err != nil {
 		return v.out, err
 	}
-	text := fmt.Sprintf("nothing is recorded of %s %q", t.Resource.GroupResource(), v.key)
-	if gaps := v.out.Unobserved; len(gaps) > 0 {
-		last := gaps[len(gaps)-1]
-		text += fmt.Sprintf("; %s were not observed between %s and %s", t.Resource.GroupResource(), past.Stamp(last.From), past.Stamp(last.To))
-		if more := len(gaps) - 1; more > 0 {
-			text += fmt.Sprintf(", nor in %d earlier spans", more)
-		}
+	return nil, refuse(http.StatusNotFound, metav1.StatusReasonNotFound, "nothing is recorded of %s %q%s", t.Resource.GroupResource(), v.key, missed(v.out.Unobserved))
+}
+
+// missed says when a resource was not observed, after that nothing is recorded of one of its
+// objects.
+func missed(spans []api.UnobservedSpan) (text string) {
+	if len(spans) > 0 {
+		last := spans[len(spans)-1]
+		text = fmt.Sprintf("; %s were not observed between %s and %s", last.Resource, past.Stamp(last.From), past.Stamp(last.To))
 	}
-	return nil, refuse(http.StatusNotFound, metav1.StatusReasonNotFound, "%s", text)
+	if more := len(spans) - 1; more > 0 {
+		text += fmt.Sprintf(", nor in %d earlier spans", more)
+	}
+	return text
 }
 
 // timeOf returns the time of a moment; the zero time for the zero moment, or if its
