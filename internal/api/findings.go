@@ -15,7 +15,7 @@ type Findings struct {
 	// Objects is how many objects were read.
 	Objects int `json:"objects"`
 	// Denied are recorded resources that the caller may not list, NotRecorded those that
-	// findings are also read from and that are not recorded.
+	// findings, or the changes before them, are also read from and that are not recorded.
 	Denied      []string `json:"denied,omitempty"`
 	NotRecorded []string `json:"notRecorded,omitempty"`
 	// LeftOut says what limits have left out.

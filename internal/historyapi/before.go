@@ -57,6 +57,7 @@ func (f *finder) before(one *findings.Finding, out *api.Finding) error {
 	for _, ref := range slices.Concat(one.Related, left) {
 		state, ok := f.stateOf(ref.Resource, ref.Key)
 		if !ok {
+			f.lacks(ref.Resource)
 			continue
 		}
 		if r := state.Stream.Resource(); !slices.Contains(read, r) {
@@ -90,6 +91,14 @@ func (f *finder) before(one *findings.Finding, out *api.Finding) error {
 	out.Before = all[:min(len(all), maxBefore)]
 	out.Unobserved = merged(f.unobserved(read, begin, since), len(all) > 0)
 	return f.ended()
+}
+
+// lacks notes a resource whose changes would be among those before, if it is not recorded.
+func (f *finder) lacks(resource string) {
+	if resource != "" && !slices.Contains(f.out.NotRecorded, resource) && !slices.ContainsFunc(f.store.Resources(), func(r kube.Resource) bool { return r.GroupResource() == resource }) {
+		f.out.NotRecorded = append(f.out.NotRecorded, resource)
+		slices.Sort(f.out.NotRecorded)
+	}
 }
 
 // after reports whether an event happened after a time. One that was observed at the end of a gap

@@ -71,7 +71,7 @@ func TestBeforeFindings(t *testing.T) {
 	}
 	pod := func(node, status string) string {
 		return `{kind: Pod, apiVersion: v1, metadata: {ownerReferences: [{kind: ReplicaSet, name: web-1, uid: r, controller: true}]},
-			spec: {nodeName: "` + node + `", volumes: [{name: c, configMap: {name: settings}}]}, status: {` + status + `}}`
+			spec: {nodeName: "` + node + `", volumes: [{name: c, configMap: {name: settings}}, {name: s, secret: {secretName: key}}]}, status: {` + status + `}}`
 	}
 	nodes := f.Stream(pasttest.Nodes, 100, 0)
 	for i, name := range []kube.Key{"n1", "n2", "n3"} {
@@ -97,7 +97,11 @@ func TestBeforeFindings(t *testing.T) {
 	f.Event(pods, kube.Added, "default/other", 131, `{kind: Pod, apiVersion: v1, status: {phase: Pending, conditions: [{type: PodScheduled, status: "False", reason: Unschedulable, lastTransitionTime: "`+stamp(31)+`"}]}}`)
 
 	got := map[string][]string{}
-	for _, item := range f.findings("?at=" + f.when(50)).Items {
+	found := f.findings("?at=" + f.when(50))
+	if !slices.Contains(found.NotRecorded, "secrets") || slices.Contains(found.NotRecorded, "configmaps") {
+		t.Errorf("not recorded: %q", found.NotRecorded)
+	}
+	for _, item := range found.Items {
 		for _, c := range item.Before {
 			if !c.NotBefore.IsZero() {
 				c.Summary = append(c.Summary, fmt.Sprint("not before ", c.NotBefore.Sub(f.At(0))))
