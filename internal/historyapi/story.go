@@ -225,6 +225,9 @@ func (w *storyWriter) read(r *related) (story.Object, error) {
 		}
 		if i == 0 {
 			o.Initial = before
+			if begin := one.Span().From.At; begin.After(w.from) {
+				o.Since = begin
+			}
 		}
 		gaps := one.Gaps()
 		for e, err := range one.Versions(ctx, r.key, one.from) {

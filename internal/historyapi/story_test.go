@@ -205,3 +205,14 @@ func TestStoryGap(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 }
+
+// TestStoryBeginsLater: what was so when the record begins is not told as of the time before.
+func TestStoryBeginsLater(t *testing.T) {
+	f := newFixtureAt(t, fakeapi.New(fakeapi.Options{Allow: allow}))
+	st := f.Stream(pasttest.Pods, 100, 0, pasttest.Thing(t, "default/a", 90, `{kind: Pod, apiVersion: v1, status: {phase: Running, containerStatuses: [{name: main, state: {waiting: {reason: CrashLoopBackOff}}, lastState: {terminated: {exitCode: 1}}}]}}`))
+	f.Events(st, 200)
+	s := decoded[api.Story](t, f.story(historyapi.StoryPath+"/api/v1/namespaces/default/pods/a?since="+f.when(-600)+"&until="+f.when(90)))
+	if len(s.Episodes) != 1 || !s.Episodes[0].From.Equal(f.At(0)) || !strings.Contains(s.Episodes[0].Title, "began before "+f.At(0).UTC().Format("15:04:05Z")) {
+		t.Errorf("the record begins at %v: %+v", f.At(0), s.Episodes)
+	}
+}

@@ -89,7 +89,7 @@ func (t *teller) tellFinalizers(th *thing, i int) {
 			title = fmt.Sprintf("%s %s terminates, and has no finalizers", th.kind, th.key.Name())
 		}
 		if first.initial {
-			title += "; it was requested before " + stamp(t.From)
+			title += "; it was requested before " + stamp(first.at)
 		}
 		inside := t.heldUpBy(th, first.at, end)
 		if len(inside) > 0 && !ep.Ongoing {

@@ -56,7 +56,11 @@ func (t *teller) read(o *Object) {
 	}
 	before := o.Initial
 	if before != nil {
-		begin(&state{at: t.From, o: before, initial: true})
+		at := t.From
+		if o.Since.After(at) {
+			at = o.Since
+		}
+		begin(&state{at: at, o: before, initial: true})
 	}
 	for _, v := range o.Versions {
 		if v.Object == nil {

@@ -362,8 +362,8 @@ func (t *teller) otherFailures() {
 		if restarted > 0 {
 			title += fmt.Sprintf(", %s", plural(restarted, "restart"))
 		}
-		if slices.ContainsFunc(g.all, func(f *failure) bool { return !f.known }) {
-			title += "; began before " + stamp(t.From)
+		if i := slices.IndexFunc(g.all, func(f *failure) bool { return !f.known }); i >= 0 {
+			title += "; began before " + stamp(g.all[i].from)
 		}
 		ep.Title, ep.said = title, causes(g.all)
 		n := t.changes(g)

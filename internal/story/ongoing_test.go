@@ -64,7 +64,12 @@ func TestBegunBefore(t *testing.T) {
 			}
 		})
 	}
-	l := newLog(t) // it starts
+	// What is known of it begins later than the span.
+	l := newLog(t)
+	l.initial(alone("web", "", backOff))
+	l.objects["Pod/web"].Since = at(10)
+	l.want("Pod/web", 40, "10- failed: Pod web: CrashLoopBackOff (exit 1: no database); began before 14:00:10Z; still so at the end of the story")
+	l = newLog(t) // it starts
 	l.initial(unready("web-a-1", "2026-01-02T13:59:50Z"))
 	l.want("Pod/web-a-1", 40)
 }

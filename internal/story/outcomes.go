@@ -135,7 +135,7 @@ func (t *teller) shortages() {
 		ep.Kind, ep.Severity, ep.From, ep.To, ep.Ongoing = api.EpisodeFailure, api.EpisodeWarning, from, t.To, true
 		ep.Title = fmt.Sprintf("%s: too few Pods are ready", t.called(th))
 		if first.initial {
-			ep.Title += "; began before " + stamp(t.From)
+			ep.Title += "; began before " + stamp(first.at)
 		}
 		if c, ok := th.final().condition("Available"); ok && c.Status == "False" {
 			ep.Severity = api.EpisodeFailed

@@ -30,7 +30,9 @@ type Object struct {
 	Resource kube.Resource
 	Key      kube.Key
 	Initial  *scan.Object // at the begin of the span; nil for none
-	Versions []Version    // in the span, in order
+	// Since is when Initial was first known, if the record begins in the span.
+	Since    time.Time
+	Versions []Version // in the span, in order
 }
 
 // An Input is what a story is written from.
