@@ -57,7 +57,8 @@ type Episode struct {
 	Severity string    `json:"severity"`
 	From     time.Time `json:"from"`
 	To       time.Time `json:"to"`
-	// Ongoing is set if the episode had not ended at the end of the story.
+	// Ongoing is set if the episode had not ended at the end of the story, or when it was last
+	// observed.
 	Ongoing bool `json:"ongoing,omitempty"`
 	// Main marks the most important episode of the story.
 	Main bool `json:"main,omitempty"`

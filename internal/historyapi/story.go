@@ -13,6 +13,7 @@ import (
 
 	"github.com/watchkeeper/watchkeeper/informer/kube"
 	"github.com/watchkeeper/watchkeeper/informer/scan"
+	"github.com/watchkeeper/watchkeeper/internal/api"
 	"github.com/watchkeeper/watchkeeper/internal/history"
 	"github.com/watchkeeper/watchkeeper/internal/past"
 	"github.com/watchkeeper/watchkeeper/internal/story"
@@ -93,6 +94,7 @@ func (c *call) story() (any, error) {
 		return nil, refuse(http.StatusNotFound, metav1.StatusReasonNotFound, "nothing is recorded of %s %q between %s and %s%s",
 			t.Resource.GroupResource(), in.Key, past.Stamp(w.from), past.Stamp(w.to), limit)
 	}
+	in.Last = w.last(t.Resource, in.Objects)
 	out := story.Tell(in)
 	out.NotRecorded, out.Denied, out.LeftOut = w.notRecorded(), w.denied, w.leftOut()
 	var read []kube.Resource
@@ -251,6 +253,22 @@ func (w *storyWriter) read(r *related) (story.Object, error) {
 		}
 	}
 	return o, nil
+}
+
+// last returns the time after which nothing is known of a resource until the end of the story,
+// but not before the last version; zero if its state at the end is known.
+func (w *storyWriter) last(r kube.Resource, objects []story.Object) (last time.Time) {
+	for _, span := range w.unobserved([]kube.Resource{r}, w.to.Add(-time.Millisecond), w.to) {
+		if span.Reason != api.BeforeRecord && !span.To.Before(w.to) && (last.IsZero() || span.From.Before(last)) {
+			last = span.From
+		}
+	}
+	for _, o := range objects {
+		if n := len(o.Versions); n > 0 && !last.IsZero() && o.Versions[n-1].Time.After(last) {
+			last = o.Versions[n-1].Time
+		}
+	}
+	return last
 }
 
 // take reports whether one more version may be read, and counts it.

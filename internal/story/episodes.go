@@ -43,7 +43,7 @@ type episode struct {
 
 	before   string // what was changed shortly before; it begins the title
 	replaced bool   // by the next rollout
-	still    string // what to say if it is not over at the end of the story; "still so …" if empty
+	still    string // what to say if it is not over at the end of the story; "still so" if empty
 
 	entries []*entry
 	said    []said

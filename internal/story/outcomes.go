@@ -20,7 +20,11 @@ func (t *teller) outcome(ep *episode) string {
 	}
 	text := ""
 	if ep.Ongoing {
-		text = "; " + cmp.Or(ep.still, "still so at the end of the story")
+		when := "at the end of the story"
+		if !t.Last.IsZero() {
+			when = "when it was last observed, " + stamp(t.Last)
+		}
+		text = fmt.Sprintf("; %s %s", cmp.Or(ep.still, "still so"), when)
 	}
 	th := t.workloadOf(ep)
 	if th == nil {

@@ -315,7 +315,7 @@ func (t *teller) tellRollout(r, before *rollout) {
 			prev.To, prev.Ongoing = ep.To, false
 			if r.done.IsZero() {
 				prev.Ongoing = ep.Ongoing
-				prev.still = "the rollback is not complete at the end of the story"
+				prev.still = "the rollback is not complete"
 			}
 			return
 		}

@@ -40,7 +40,8 @@ type Input struct {
 	Resource kube.Resource // of the object that the story is of
 	Key      kube.Key
 	From, To time.Time
-	Objects  []Object // among them the object itself; Events are objects, too
+	Last     time.Time // after which nothing is known of the object until To; zero if it is
+	Objects  []Object  // among them the object itself; Events are objects, too
 }
 
 // A teller writes one story.
@@ -96,6 +97,11 @@ func Tell(in Input) api.Story {
 
 // newTeller reads the objects and applies the rules.
 func newTeller(in Input) *teller {
+	if !in.Last.IsZero() {
+		if in.To = in.Last; in.To.Before(in.From) {
+			in.To = in.From
+		}
+	}
 	t := &teller{Input: in, byUID: map[string]*thing{}, comparer: change.Comparer{Brief: true}}
 	objects := slices.Clone(in.Objects)
 	slices.SortStableFunc(objects, func(a, b Object) int {
