@@ -230,6 +230,9 @@ func (w *storyWriter) read(r *related) (story.Object, error) {
 			if begin := one.Span().From.At; begin.After(w.from) {
 				o.Since = begin
 			}
+		} else if v := between(o, before); v.Object != nil && w.take(v.Object) {
+			v.Time, v.NotBefore = one.Span().From.At, ranges[i-1].Head().At
+			o.Versions = append(o.Versions, v)
 		}
 		gaps := one.Gaps()
 		for e, err := range one.Versions(ctx, r.key, one.from) {
@@ -253,6 +256,26 @@ func (w *storyWriter) read(r *related) (story.Object, error) {
 		}
 	}
 	return o, nil
+}
+
+// between returns what became of an object between two epochs, of which the second begins with a
+// version of it, or without; no object if nothing did.
+func between(o story.Object, begin *scan.Object) story.Version {
+	last := o.Initial
+	if n := len(o.Versions); n > 0 {
+		if last = o.Versions[n-1].Object; o.Versions[n-1].Type == kube.Deleted {
+			last = nil
+		}
+	}
+	switch {
+	case begin == nil:
+		return story.Version{Type: kube.Deleted, Inferred: true, Object: last}
+	case last == nil || last.UID != begin.UID:
+		return story.Version{Type: kube.Added, Inferred: true, Object: begin}
+	case last.JSON != begin.JSON:
+		return story.Version{Type: kube.Modified, Inferred: true, Object: begin}
+	}
+	return story.Version{}
 }
 
 // last returns the time after which nothing is known of a resource until the end of the story,

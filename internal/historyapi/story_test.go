@@ -14,6 +14,7 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 
 	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/informer/scan"
 	"github.com/watchkeeper/watchkeeper/internal/api"
 	"github.com/watchkeeper/watchkeeper/internal/fakeapi"
 	"github.com/watchkeeper/watchkeeper/internal/historyapi"
@@ -223,6 +224,37 @@ func TestStoryCut(t *testing.T) {
 		s := decoded[api.Story](t, f.story(historyapi.StoryPath+"/api/v1/namespaces/default/pods/a?since="+f.when(10)+"&until="+f.when(until)))
 		if len(s.Episodes) != 1 || !strings.HasSuffix(s.Episodes[0].Title, want) || !s.To.Equal(f.At(until)) {
 			t.Errorf("until %v: %+v, want %q", until, s, want)
+		}
+	}
+}
+
+// TestStoryBetweenEpochs: what differs between two epochs happened between them.
+func TestStoryBetweenEpochs(t *testing.T) {
+	f := newFixtureAt(t, fakeapi.New(fakeapi.Options{Allow: allow}))
+	pod := func(name kube.Key, rv uint64, phase string) *scan.Object {
+		return pasttest.Thing(t, name, rv, `{kind: Pod, apiVersion: v1, status: {phase: `+phase+`}}`)
+	}
+	st := f.Stream(pasttest.Pods, 100, 0, pod("default/gone", 90, "Running"), pod("default/same", 45, "Running"), pod("default/other", 92, "Pending"))
+	f.Events(st, 110)
+	second, err := f.Store.NewEpoch(pasttest.Pods)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.Begin(second, 50, 200, pod("default/same", 45, "Running"), pod("default/new", 40, "Running"), pod("default/other", 41, "Running"))
+	f.Events(second, 310)
+	for name, want := range map[string]string{"gone": "DELETED deleted", "same": "", "new": "ADDED created", "other": "MODIFIED Pending → Running"} {
+		s := decoded[api.Story](t, f.story(historyapi.StoryPath+"/api/v1/namespaces/default/pods/"+name+"?since="+f.when(5)+"&until="+f.when(209)))
+		got := ""
+		for _, e := range s.Episodes {
+			for _, entry := range e.Entries {
+				got += entry.Type + " " + strings.Join(entry.What, "; ")
+				if !entry.Inferred || !entry.NotBefore.Equal(f.At(10)) || !entry.Time.Equal(f.At(200)) {
+					t.Errorf("%s: %+v", name, entry)
+				}
+			}
+		}
+		if got != want {
+			t.Errorf("%s: %q, want %q", name, got, want)
 		}
 	}
 }
