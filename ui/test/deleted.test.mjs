@@ -27,7 +27,7 @@ async function versions(path) {
 }
 
 // Chromium logs the answer that the object is gone.
-const missing = { ignore: /status of 404/ };
+const missing = { ignore: /status of (404|409)/ };
 
 test('a deleted Pod is shown in its last state', async () => {
   await kubectl('-n', ns, 'run', 'once', '--image=nginx', '--labels=app=once,tier=front');
@@ -68,6 +68,40 @@ test('a deleted Pod is shown in its last state', async () => {
   assert.ok((await link.locator('.panel').innerText()).includes(nodeName));
   clean(link);
   await link.close();
+});
+
+test('a deleted object is created again from its panel, also from the past', async () => {
+  await kubectl('-n', ns, 'create', 'service', 'clusterip', 'back', '--tcp=80:8080');
+  const find = async () => JSON.parse(await kubectl('-n', ns, 'get', 'services', '-o', 'json')).items.find(({ metadata }) => metadata.name === 'back');
+  const { metadata: { uid }, spec } = await find();
+  await kubectl('-n', ns, 'delete', 'service', 'back');
+  const page = await openBoard(browser, gateway, { side: 'changes', q: `ns:${ns} back` }, missing);
+  await page.locator('.changes-list li.deleted .pick').filter({ hasText: 'Service back' }).click();
+  await until('the past', () => new URL(page.url()).searchParams.has('at'));
+  const create = page.locator('.was-deleted').getByRole('button', { name: 'Create again now…' });
+  await create.waitFor();
+  await shot(page, 'deleted-past');
+  await create.click();
+  assert.equal(new URL(page.url()).searchParams.get('at'), null, 'what it is about is shown');
+  const dialog = page.getByRole('dialog', { name: 'Create again Service back' });
+  await until('the API server accepts it', async () => (await dialog.getByRole('status').textContent()) === 'The API server accepts this.');
+  assert.match(await dialog.innerText(), /\+ *name: back/);
+  assert.doesNotMatch(await dialog.innerText(), /uid:|resourceVersion:/);
+  await shot(page, 'create-again');
+  await dialog.getByRole('button', { name: 'Create', exact: true }).click();
+  await until('words', async () => /^Created back again, as a new object/.test(await page.locator('.said').innerText()));
+  const again = await find();
+  assert.notEqual(again.metadata.uid, uid);
+  assert.deepEqual(again.spec, spec);
+  await until('the panel', async () => (await page.locator('.was-deleted').count()) === 0 && (await page.getByRole('button', { name: 'Actions' }).count()) === 1);
+  // Of the past deletion, it says that another one exists.
+  await page.goBack();
+  await until('its deletion', () => create.count());
+  await create.click();
+  await until('why not', async () => /services "back" already exists/.test(await dialog.getByRole('alert').innerText()));
+  assert.equal(await dialog.getByRole('button', { name: 'Create', exact: true }).isDisabled(), true);
+  clean(page);
+  await page.close();
 });
 
 test('an object that did not exist yet', async () => {

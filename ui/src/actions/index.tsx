@@ -15,13 +15,14 @@ import { Buttons, Frame, Problem } from './frame';
 import { Editor } from './editor';
 import { writable } from './menu';
 import { placeOf, type Name } from './registry';
+import { Recreate } from './recreate-form';
 import { Rollback } from './rollback';
 import { asked, done, type Asked, type Done, type Subject } from './state';
 
-const FORMS: Record<Name, ComponentType<FormProps>> = { scale: Scale, restart: Restart, rollback: Rollback, cordon: Cordon, uncordon: Uncordon, drain: Drain, edit: Editor, delete: Delete };
-const TITLES: Record<Name, string> = { scale: 'Scale', restart: 'Restart', rollback: 'Roll back', cordon: 'Cordon', uncordon: 'Uncordon', drain: 'Drain', edit: 'Edit', delete: 'Delete' };
+const FORMS: Record<Name, ComponentType<FormProps>> = { scale: Scale, restart: Restart, rollback: Rollback, cordon: Cordon, uncordon: Uncordon, drain: Drain, edit: Editor, delete: Delete, recreate: Recreate };
+const TITLES: Record<Name, string> = { scale: 'Scale', restart: 'Restart', rollback: 'Roll back', cordon: 'Cordon', uncordon: 'Uncordon', drain: 'Drain', edit: 'Edit', delete: 'Delete', recreate: 'Create again' };
 
-export { Actions, RollBack } from './menu';
+export { Actions, CreateAgain, RollBack } from './menu';
 
 export const ActionDialogs = () => (
   <>
@@ -32,7 +33,7 @@ export const ActionDialogs = () => (
 
 const close = (): void => void (asked.value = null);
 
-function Dialog({ name, path, kind, version }: Asked) {
+function Dialog({ name, path, kind, version, object }: Asked) {
   const [subject, setSubject] = useState<Subject | null>(null);
   const [problem, setProblem] = useState('');
   /** How often it was read, and what is shown of that: each time, the form begins again. */
@@ -40,7 +41,7 @@ function Dialog({ name, path, kind, version }: Asked) {
   const [turn, setTurn] = useState(0);
   useEffect(() => {
     const stop = new AbortController();
-    getJSON<Stored>(path, '', stop.signal).then(
+    (object ? Promise.resolve({ ...object }) : getJSON<Stored>(path, '', stop.signal)).then(
       (object) => {
         setSubject({ path, object });
         setTurn(times);

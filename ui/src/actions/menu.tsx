@@ -8,8 +8,9 @@ import { lost } from '../app/contact';
 import { session } from '../app/login';
 import { ended } from '../app/now';
 import { mode } from '../app/state';
-import { recorded } from '../time/playback';
-import { allowed, type Verb } from '../write/write';
+import { recorded, toLive } from '../time/playback';
+import { allowed, type Stored, type Verb } from '../write/write';
+import { controllerWords } from './forms';
 import { isRecorded } from './recorded';
 import { actionsOf, placeOf, type Action, type Place } from './registry';
 import { asked } from './state';
@@ -106,6 +107,19 @@ export function Actions({ path, object }: { path: string; object: { kind?: strin
       </div>
     </>
   );
+}
+
+/** The button of a deleted object that creates it again. Its dialog is about now, which the page shows then, too. */
+export function CreateAgain({ path, object }: { path: string; object: Stored }) {
+  const place = placeOf(path);
+  const able = place !== null && place.resource !== 'events' && !ended.value && !lost.value && !controllerWords({ path, object });
+  const actions = useAllowed(place, able ? [{ name: 'recreate', label: '', needs: [{ verb: 'create', group: place.group, resource: place.resource, namespace: place.namespace }] }] : []);
+  if (!actions.length) return null;
+  const choose = (): void => {
+    if (mode.value) toLive();
+    asked.value = { name: 'recreate', path, kind: object.kind ?? '', object };
+  };
+  return <button class="button plain" onClick={choose}>Create again now…</button>;
 }
 
 /** The button of a recorded version that leads back to it. */

@@ -61,13 +61,13 @@ async function waitUntilGone(path: string, uid: string, signal: AbortSignal): Pr
   }
 }
 
-/** Creates a deleted object again. */
-export async function recreate(path: string, object: Stored, signal: AbortSignal): Promise<Done> {
+/** Creates a deleted object again, or only asks the API server whether it would (`dryRun`). */
+export async function recreate(path: string, object: Stored, signal: AbortSignal, dryRun = false): Promise<Done> {
   await waitUntilGone(path, object.metadata.uid, signal);
   const last = await lastState(path, object, signal);
   const gone = await goneOwners(last, signal);
   const body = { apiVersion: object.apiVersion, kind: object.kind, ...fresh(last, gone) };
-  const query = new URLSearchParams({ fieldManager: manager });
+  const query = new URLSearchParams({ fieldManager: manager, ...(dryRun && { dryRun: 'All' }) });
   const response = await request(`${apiURL(path.slice(0, path.lastIndexOf('/')))}?${query.toString()}`, {
     method: 'POST', headers: { 'content-type': 'application/json', accept: 'application/json' }, body: stringify(body), signal,
   });

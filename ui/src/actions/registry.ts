@@ -6,7 +6,7 @@
 import type { Verb } from '../write/write';
 import { contentOf } from './object';
 
-export type Name = 'scale' | 'restart' | 'rollback' | 'cordon' | 'uncordon' | 'drain' | 'edit' | 'delete';
+export type Name = 'scale' | 'restart' | 'rollback' | 'cordon' | 'uncordon' | 'drain' | 'edit' | 'delete' | 'recreate';
 
 export interface Action {
   name: Name;

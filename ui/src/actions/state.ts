@@ -15,6 +15,8 @@ export interface Asked {
   kind: string;
   /** The version to roll back to, as an RV. */
   version?: string;
+  /** The last state of a deleted object. */
+  object?: Stored;
 }
 
 export const asked = signal<Asked | null>(null);

@@ -11,9 +11,10 @@ import { clock } from '../data/clock';
 import type { Pod } from '../data/state';
 import type { Thing } from '../details/objects';
 import { Relations } from '../details/relations-tab';
-import { Actions } from '../shell/actions';
+import { Actions, CreateAgain } from '../shell/actions';
 import { Shape } from '../shell/shape';
 import { zoned } from '../time/words';
+import type { Stored } from '../write/write';
 import { Copy } from './copy';
 import { gone, useLast } from './last';
 import { Logs } from './logs';
@@ -86,11 +87,11 @@ function Selected({ sel }: { sel: NonNullable<Selection> }) {
       </div>
       <div class={`content ${outdated ? 'outdated' : ''}`} id="tab-panel" role="tabpanel" aria-labelledby={`tab-${shown}`} aria-busy={outdated}>
         {lost.value > 0 && <p class="unknown-since"><Shape state="unknown" size={14} /> <b>Unknown since {zoned(lost.value)}.</b> This is the last known state.</p>}
-        {last?.was && <p class="was-deleted"><Shape state="terminating" size={14} /> <b>Deleted at {zoned(last.was.deleted)}.</b> This is its last recorded state.</p>}
+        {last?.was && <p class="was-deleted"><Shape state="terminating" size={14} /> <b>Deleted at {zoned(last.was.deleted)}.</b> This is its last recorded state. <CreateAgain path={path} object={last.was.object as Stored} /></p>}
         {error && !last?.was && <p class="failure">{missing && (row < 0 || moment) ? gone(last, value !== null, moment !== '') : error}</p>}
         {!value && !error && shown !== 'versions' && shown !== 'story' && <p class="muted">loading</p>}
         {shown === 'story' && <StoryTab path={path} version={sel.kind === 'object' ? `${lost.value} ${value?.metadata.resourceVersion}` : version} deleted={1000 * deleted} />}
-        {shown === 'versions' && <Versions path={path} version={version} folding={sel.kind === 'object'} />}
+        {shown === 'versions' && <Versions path={path} version={version} folding={sel.kind === 'object'} deleted={deleted > 0} />}
         {value && shown === 'overview' && (isPod ? <PodOverview pod={value} at={at} now={now} deleted={deleted} /> : sel.kind === 'node' ? <NodeOverview node={value} at={at} now={now} deleted={deleted} /> : <ObjectOverview object={value} path={path} at={at} now={now} deleted={deleted} />)}
         {value && shown === 'relations' && <Relations path={path} object={value as Thing} at={momentOf(at, deleted)} now={now} />}
         {value && shown === 'yaml' && <YAML object={value} />}

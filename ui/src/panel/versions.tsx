@@ -14,7 +14,7 @@ import { Comparison } from './comparison';
 import { foldStatus, isStatusUpdate, runWords } from './status-runs';
 
 /** `folding`: status updates are folded unless they are switched on. Of a Pod or Node they are what happened. */
-export function Versions({ path, version, folding }: { path: string; version: unknown; folding: boolean }) {
+export function Versions({ path, version, folding, deleted }: { path: string; version: unknown; folding: boolean; deleted: boolean }) {
   const [found, setFound] = useState<Page<Change> | null>(null);
   const { items = null, more = '' } = found ?? {};
   const [message, setMessage] = useState('');
@@ -55,7 +55,7 @@ export function Versions({ path, version, folding }: { path: string; version: un
         ) : (
           <ChangeRow
             key={versionKey(item)} change={item} path={path} current={item === current} choose={() => showMoment(item)}
-            foot={<RollBack path={path} version={item.resourceVersion} />}
+            foot={!deleted && <RollBack path={path} version={item.resourceVersion} />}
             compare={item.type === 'FOLDED' ? undefined : { on: picked.includes(item.resourceVersion), toggle: () => toggle(item.resourceVersion) }}
           >
             {item.type === 'FOLDED' && item.folded && (

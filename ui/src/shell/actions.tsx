@@ -8,5 +8,6 @@ import { later } from './later';
 const actions = () => import('../actions');
 
 export const Actions = later(async () => (await actions()).Actions);
+export const CreateAgain = later(async () => (await actions()).CreateAgain);
 export const RollBack = later(async () => (await actions()).RollBack);
 export const ActionDialogs = later(async () => (await actions()).ActionDialogs);
