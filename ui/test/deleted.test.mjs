@@ -8,7 +8,7 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { clean, launch, shot } from './browser.mjs';
 import { gateway, kubectl, namespace, until } from './cluster.mjs';
-import { openBoard, settled, shownPods } from './page.mjs';
+import { goTo, openBoard, settled, shownPods } from './page.mjs';
 
 let browser;
 let ns;
@@ -68,6 +68,29 @@ test('a deleted Pod is shown in its last state', async () => {
   assert.ok((await link.locator('.panel').innerText()).includes(nodeName));
   clean(link);
   await link.close();
+});
+
+test('the Events of a deleted Pod are those that it had, even if its namespace is gone', async () => {
+  const gone = await namespace('events-gone');
+  await kubectl('-n', gone, 'run', 'once', '--image=nginx');
+  await kubectl('-n', gone, 'wait', '--for=condition=Ready', 'pod/once');
+  await until('its Events', async () => (await kubectl('-n', gone, 'get', 'events', '-o', 'name')).includes('once'));
+  await kubectl('delete', 'namespace', gone);
+  const page = await openBoard(browser, gateway, { sel: `pod/${gone}/once` }, missing);
+  const events = page.locator('.panel section', { hasText: 'Events' }).last();
+  await until('the Events', async () => /Scheduled/.test(await events.innerText()));
+  // Another Pod of the name has its own.
+  await kubectl('-n', ns, 'run', 'twice', '--image=nginx');
+  await kubectl('-n', ns, 'wait', '--for=condition=Ready', 'pod/twice');
+  await kubectl('-n', ns, 'delete', 'pod', 'twice');
+  await kubectl('-n', ns, 'run', 'twice', '--image=nginx');
+  await kubectl('-n', ns, 'wait', '--for=condition=Ready', 'pod/twice');
+  const path = `/api/v1/namespaces/${ns}/pods/twice`;
+  const { resourceVersion } = await until('its deletion', async () => (await versions(path)).find(({ type }) => type === 'DELETED'));
+  await goTo(page, gateway, { sel: `pod/${ns}/twice`, at: `rv:${resourceVersion}` });
+  await until('one Event of its scheduling', async () => (await events.innerText()).split('Scheduled').length === 2);
+  clean(page);
+  await page.close();
 });
 
 test('a deleted object is created again from its panel, also from the past', async () => {

@@ -58,7 +58,7 @@ export function ObjectOverview({ object, path, at, now, deleted = 0 }: { object:
       <KindDetails key={kindId(object.apiVersion ?? '', kind)} path={path} object={object as Thing} at={momentOf(at, deleted)} now={now} />
       <Conditions of={object} good={(c) => (c.status === 'True') !== BAD.test(c.type)} now={now} />
       <Labels labels={metadata.labels} />
-      {kind !== 'Event' && <Events namespace={namespace} uid={metadata.uid ?? ''} at={at} now={deleted ? clock.now() : now} version={metadata.resourceVersion} />}
+      {kind !== 'Event' && <Events namespace={namespace} name={metadata.name} uid={metadata.uid ?? ''} at={at} now={deleted ? clock.now() : now} deleted={deleted} version={metadata.resourceVersion} />}
     </>
   );
 }

@@ -42,7 +42,7 @@ export function PodOverview({ pod: read, at, now, deleted = 0 }: { pod: Pod; at:
       </section>
       <Conditions of={pod} good={(c) => c.status === 'True'} now={now} />
       <Labels labels={metadata.labels} />
-      <Events namespace={metadata.namespace ?? ''} uid={metadata.uid ?? ''} at={at} now={deleted ? clock.now() : now} version={metadata.resourceVersion} />
+      <Events namespace={metadata.namespace ?? ''} name={metadata.name} uid={metadata.uid ?? ''} at={at} now={deleted ? clock.now() : now} deleted={deleted} version={metadata.resourceVersion} />
     </>
   );
 }

@@ -104,6 +104,8 @@ export interface Selected {
   deleted: boolean;
   /** Only changes of these types. */
   types?: readonly Change['type'][];
+  /** Each change has its objects. */
+  objects?: true;
 }
 
 /** The source of the strip's data; benchmarks have their own. */
@@ -139,8 +141,8 @@ async function askPage<T>(path: string, query: [string, string][], more: string,
 const within = (from: number, to: number, resources: readonly string[], namespace = ''): [string, string][] =>
   [['from', time(from)], ['to', time(to)], ...(namespace ? [['namespace', namespace] as [string, string]] : []), ...resources.map((name): [string, string] => ['resource', name])];
 
-const selecting = ({ filter, deleted, types = deleted ? ['DELETED'] : [] }: Selected = { filter: '', status: true, deleted: false }): [string, string][] =>
-  [...(filter ? [['filter', filter] as [string, string]] : []), ...types.map((type): [string, string] => ['type', type])];
+const selecting = ({ filter, deleted, types = deleted ? ['DELETED'] : [], objects }: Selected = { filter: '', status: true, deleted: false }): [string, string][] =>
+  [...(filter ? [['filter', filter] as [string, string]] : []), ...types.map((type): [string, string] => ['type', type]), ...(objects ? [['objects', 'true'] as [string, string]] : [])];
 
 /** The URL of a recording of a range, of one namespace or of all. */
 export function exportURL(from: number, to: number, namespace: string, pseudonyms: boolean): string {
