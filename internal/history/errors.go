@@ -38,6 +38,26 @@ var (
 	ErrTooMany = errors.New("too many changes")
 )
 
+// A RangeError is an error about a moment at which the state is not known, with the moments
+// at which it is.
+type RangeError struct {
+	// Err wraps ErrBefore, ErrFuture, ErrGap, or an error of a caller.
+	Err error
+	// Resource is the zero Resource if the error is about all.
+	Resource kube.Resource
+	// RV is the resourceVersion of the moment; 0 for a time.
+	RV uint64
+	// From and To are the ends of the gap of an ErrGap, else those of the record. They are
+	// zero if nothing is recorded.
+	From, To Moment
+	// Why is why nothing is recorded after To, nil if that is not known.
+	Why error
+}
+
+func (e *RangeError) Error() string { return e.Err.Error() }
+
+func (e *RangeError) Unwrap() error { return e.Err }
+
 // errReadOnly: a write to a store opened with Options.ReadOnly.
 var errReadOnly = errors.New("the history was opened read-only")
 

@@ -63,8 +63,11 @@ func (st *Stream) gapError(g Gap, moment any) error {
 	if !g.Late() {
 		since, until = fmt.Sprintf("%d (%s)", g.From, since), fmt.Sprintf("%d (%s)", g.To, until)
 	}
-	return fmt.Errorf("%w: %v; %s were not observed between %s and %s: these two are the nearest moments that are known",
-		ErrGap, moment, st.resource.GroupResource(), since, until)
+	return &RangeError{
+		Err: fmt.Errorf("%w: %v; %s were not observed between %s and %s: these two are the nearest moments that are known",
+			ErrGap, moment, st.resource.GroupResource(), since, until),
+		Resource: st.resource, From: Moment{g.From, g.Since}, To: Moment{g.To, g.Until},
+	}
 }
 
 // withLastGap returns the gap with the last one of the stream, if both are late and nothing is

@@ -231,10 +231,14 @@ func (st *Stream) Check(rv uint64) error {
 func (st *Stream) rangeError(err error, moment any) error {
 	name := st.resource.GroupResource()
 	if st.span.To.RV == 0 {
-		return fmt.Errorf("%w: no %s are recorded", err, name)
+		return &RangeError{Err: fmt.Errorf("%w: no %s are recorded", err, name), Resource: st.resource}
 	}
 	from, to := st.span.From, st.span.To
-	return fmt.Errorf("%w: %v; %s are recorded from %d (%s) to %d (%s)", err, moment, name, from.RV, formatTime(from.At), to.RV, formatTime(to.At))
+	rv, _ := moment.(uint64)
+	return &RangeError{
+		Err:      fmt.Errorf("%w: %v; %s are recorded from %d (%s) to %d (%s)", err, moment, name, from.RV, formatTime(from.At), to.RV, formatTime(to.At)),
+		Resource: st.resource, RV: rv, From: from, To: to,
+	}
 }
 
 // formatTime formats a time for errors.

@@ -5,7 +5,6 @@ package historyapi
 
 import (
 	"fmt"
-	"net/http"
 	"slices"
 	"time"
 
@@ -16,6 +15,7 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/api"
 	"github.com/watchkeeper/watchkeeper/internal/history"
 	"github.com/watchkeeper/watchkeeper/internal/past"
+	"github.com/watchkeeper/watchkeeper/internal/status"
 	"github.com/watchkeeper/watchkeeper/internal/story"
 )
 
@@ -87,12 +87,13 @@ func (c *call) story() (any, error) {
 	if !slices.ContainsFunc(in.Objects, func(o story.Object) bool {
 		return o.Resource == in.Resource && o.Key == in.Key && (o.Initial != nil || len(o.Versions) > 0)
 	}) {
-		limit := missed(c.unobserved([]kube.Resource{t.Resource}, w.from, w.to))
+		limit, details := missed(c.unobserved([]kube.Resource{t.Resource}, w.from, w.to)), past.Details(past.NothingRecorded, t.Resource, w.from, w.to)
 		if begin := c.begin(t.Resource); begin.After(w.to) {
-			limit = fmt.Sprintf("; nothing is recorded before %s: choose a later moment", past.Stamp(begin))
+			limit, details = fmt.Sprintf("; nothing is recorded before %s: choose a later moment", past.Stamp(begin)), past.Details(past.BeforeRecord, t.Resource, begin, time.Time{})
 		}
-		return nil, refuse(http.StatusNotFound, metav1.StatusReasonNotFound, "nothing is recorded of %s %q between %s and %s%s",
-			t.Resource.GroupResource(), in.Key, past.Stamp(w.from), past.Stamp(w.to), limit)
+		s := status.NotFound(fmt.Sprintf("nothing is recorded of %s %q between %s and %s%s", t.Resource.GroupResource(), in.Key, past.Stamp(w.from), past.Stamp(w.to), limit))
+		s.Details = details
+		return nil, &status.Error{Status: s}
 	}
 	in.Last = w.last(t.Resource, in.Objects)
 	out := story.Tell(in)

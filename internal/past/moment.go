@@ -66,7 +66,10 @@ func (p *Past) Locate(ctx context.Context, id kube.Resource, when kube.Moment) (
 	}
 	m.Newest = true
 	if head := streams[last].Head(); err == nil && unsynced != nil && when.RV == 0 && m.RV == head.RV && when.At.After(head.At) {
-		return State{}, fmt.Errorf("%w: %s are recorded until %s: %w", ErrUnrecorded, id.GroupResource(), Stamp(head.At), unsynced)
+		return State{}, &history.RangeError{
+			Err:      fmt.Errorf("%w: %s are recorded until %s: %w", ErrUnrecorded, id.GroupResource(), Stamp(head.At), unsynced),
+			Resource: id, To: head, Why: unsynced,
+		}
 	}
 	if !errors.Is(err, history.ErrBefore) {
 		return m, cmp.Or(err, shownBefore(streams[:last], when))
@@ -130,7 +133,10 @@ func (p *Past) Reached(when kube.Moment) error {
 	if end.IsZero() || !when.At.After(end.Truncate(time.Second).Add(time.Second)) {
 		return nil
 	}
-	return fmt.Errorf("%w: %s is after the end of the recording, %s", history.ErrFuture, Stamp(when.At), Stamp(end))
+	return &history.RangeError{
+		Err: fmt.Errorf("%w: %s is after the end of the recording, %s", history.ErrFuture, Stamp(when.At), Stamp(end)),
+		To:  history.Moment{At: end},
+	}
 }
 
 func atTime(ctx context.Context, st *history.Stream, when kube.Moment) (State, error) {

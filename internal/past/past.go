@@ -208,11 +208,20 @@ func (p *Past) Holding(ctx context.Context, id kube.Resource, live *timeline.Tim
 	return st, nil
 }
 
-// Refusal returns the Status for an error in reading the past.
+// Refusal returns the Status for an error in reading the past. About a moment at which the
+// state is not known, it has the causes for programs: see [Details].
 func (p *Past) Refusal(err error) *metav1.Status {
 	if refused, ok := errors.AsType[*status.Error](err); ok {
 		return refused.Status
 	}
+	s := p.refusal(err)
+	if d := causes(err); d != nil {
+		s.Details = d
+	}
+	return s
+}
+
+func (p *Past) refusal(err error) *metav1.Status {
 	switch {
 	case errors.Is(err, ErrUnrecorded):
 		return status.Unavailable(err.Error(), false)

@@ -16,15 +16,28 @@ const { inWords } = await import('../src/time/refusals');
 utc.value = true;
 ended.value = Date.parse('2026-11-21T23:59:59Z');
 
-test('the sentences of the gateway have the words and the times of the page', () => {
+test('the details of a Status have the words and the times of the page', () => {
+  const [T1, T2] = ['2026-11-21T09:09:58.123Z', '2026-11-21T09:53:48.851Z'];
+  for (const [reason, at, want] of [
+    ['NotObserved', { from: T1, to: T2 }, 'Nothing was observed of deployments.apps from 09:09:58 UTC to 09:53:48 UTC.'],
+    ['NotObserved', { from: '2026-11-20T09:09:58.123Z', to: T2 }, 'Nothing was observed of deployments.apps from 2026-11-20 09:09:58 UTC to 09:53:48 UTC.'],
+    ['BeforeRecord', { from: T1 }, 'The record of deployments.apps begins at 09:09:58 UTC.'],
+    ['BeforeRecord', {}, 'Nothing is recorded of deployments.apps.'],
+    ['AfterRecord', { to: T2, resourceVersion: '99999' }, 'The resourceVersion 99999 of deployments.apps is not recorded: the record ends at 09:53:48 UTC.'],
+    ['AfterRecord', { to: T2 }, 'The record of deployments.apps ends at 09:53:48 UTC.'],
+    ['RecordEnded', { to: T2, why: `the API server has not answered since ${T2}` }, 'The record of deployments.apps ends at 09:53:48 UTC: the API server has not answered since 09:53:48 UTC.'],
+    ['NothingRecorded', { from: T1, to: T2 }, 'Nothing is recorded of it from 09:09:58 UTC to 09:53:48 UTC.'],
+    ['FieldValueInvalid', { spec: 'x' }, 'said'],
+  ] as const) {
+    const known = Object.entries(at);
+    const causes = known.length ? known.map(([field, message]) => ({ reason, field, message })) : [{ reason }];
+    assert.equal(inWords('said', { group: 'apps', kind: 'deployments', causes }), want);
+  }
+  assert.equal(inWords('said', { causes: [{ reason: 'AfterRecord', field: 'to', message: T2 }] }), 'The recording ends at 09:53:48 UTC.');
+});
+
+test('other messages have the times of the page', () => {
   for (const [said, want] of [
-    ['in a gap of the recorded history: 2026-11-21T09:10:00.000Z; pods were not observed between 812 (2026-11-21T09:09:58.123Z) and 900 (2026-11-21T09:12:03.001Z): these two are the nearest moments that are known', 'Nothing was observed of pods from 09:09:58 UTC to 09:12:03 UTC.'],
-    ['in a gap of the recorded history: 850; deployments.apps were not observed between 2026-11-20T09:09:58.123Z and 2026-11-21T09:12:03.001Z: these two are the nearest moments that are known', 'Nothing was observed of deployments.apps from 2026-11-20 09:09:58 UTC to 09:12:03 UTC.'],
-    ['before the recorded history: 2026-11-21T09:00:00.000Z; pods are recorded from 607 (2026-11-21T09:49:12.200Z) to 2501 (2026-11-21T09:53:48.851Z)', 'The record of pods begins at 09:49:12 UTC.'],
-    ['before the recorded history: no pods are recorded', 'Nothing is recorded of pods.'],
-    ['after the recorded history: 2026-11-22T23:00:00.000Z is after the end of the recording, 2026-11-21T23:53:48.868Z', 'The recording ends at 23:53:48 UTC.'],
-    ['after the recorded history: 99999; pods are recorded from 607 (2026-11-21T09:49:12.200Z) to 2501 (2026-11-21T09:53:48.851Z)', 'The resourceVersion 99999 of pods is not recorded: the record ends at 09:53:48 UTC.'],
-    ['not recorded: pods are recorded until 2026-11-21T09:53:48.851Z: the API server has not answered since 2026-11-21T09:53:50Z', 'The record of pods ends at 09:53:48 UTC: the API server has not answered since 09:53:50 UTC.'],
     ['nothing is recorded of pods "shop/x"; pods were not observed between 2026-11-21T09:53:48.868Z and 2026-11-21T09:54:00.000Z', 'nothing is recorded of pods "shop/x"; pods were not observed between 09:53:48 UTC and 09:54:00 UTC'],
     // Values that were sent stay as they are, and all other words.
     ['spec.startTime: Invalid value: "2026-11-21T09:53:48.868Z": it is in the past', 'spec.startTime: Invalid value: "2026-11-21T09:53:48.868Z": it is in the past'],

@@ -122,7 +122,7 @@ test('it is not told more often than every few seconds, and less often if that t
 
 test('why there is none', () => {
   for (const [error, want] of [
-    [new ApiError(404, inWords('nothing is recorded of pods "shop/x" between 2026-11-21T22:00:00.000Z and 2026-11-21T23:00:00.000Z')), 'Nothing is recorded of it from 22:00:00 UTC to 23:00:00 UTC.'],
+    [new ApiError(404, inWords('', { kind: 'pods', causes: [{ reason: 'NothingRecorded', field: 'from', message: '2026-11-21T22:00:00.000Z' }, { reason: 'NothingRecorded', field: 'to', message: '2026-11-21T23:00:00.000Z' }] })), 'Nothing is recorded of it from 22:00:00 UTC to 23:00:00 UTC.'],
     [new ApiError(404, 'nothing is recorded: give watchkeeper serve a --data-dir'), 'There is no story: nothing is recorded: give watchkeeper serve a --data-dir'],
     [new ApiError(403, 'pods is forbidden'), 'You may not read this story: pods is forbidden'],
     [new ApiError(503, 'the API server does not answer'), 'The story cannot be told now: the API server does not answer'],

@@ -7,7 +7,7 @@ export interface Status {
   message?: string;
   reason?: string;
   code?: number;
-  details?: { retryAfterSeconds?: number; causes?: { reason?: string; message?: string; field?: string }[] };
+  details?: { group?: string; kind?: string; retryAfterSeconds?: number; causes?: { reason?: string; message?: string; field?: string }[] };
 }
 
 /** An error response of the API server, or an ERROR event of a watch. */

@@ -4,7 +4,7 @@
 /** The addresses of the API, and requests for whole objects. */
 
 import { parse } from '@watchkeeper/informer/json';
-import { inWords } from '../time/refusals';
+import { inWords, type Details } from '../time/refusals';
 import { authorization, refusals } from './token';
 
 const page = new URL('.', location.href);
@@ -71,7 +71,8 @@ const WHOLE = /(?: ?"" is invalid: patch: )?Invalid value: "\{[^"\\]*(?:\\.[^"\\
 export async function apiError(response: Response): Promise<ApiError> {
   const text = await response.text();
   try {
-    return new ApiError(response.status, inWords((JSON.parse(text) as { message?: string }).message ?? text).replace(WHOLE, ''));
+    const { message, details } = JSON.parse(text) as { message?: string; details?: Details };
+    return new ApiError(response.status, inWords(message ?? text, details).replace(WHOLE, ''));
   } catch {
     return new ApiError(response.status, text.slice(0, 300) || response.statusText);
   }

@@ -18,7 +18,7 @@ export class Feed {
 
   constructor(readonly worker: Worker) {
     worker.onmessage = ({ data }: MessageEvent<Message>) => {
-      if (data.kind === 'status') status.value = { ...data.status, text: inWords(data.status.text) };
+      if (data.kind === 'status') status.value = { ...data.status, text: inWords(data.status.text, data.status.details) };
       else if (data.kind === 'scope') scope.value = data.scope;
       else {
         this.#waiting.push(data);

@@ -15,7 +15,7 @@ export const authorization = (): Record<string, string> => (token ? { authorizat
 
 /** An error response. */
 export class Refused extends Error {
-  constructor(readonly code: number, message: string) {
+  constructor(readonly code: number, message: string, readonly details?: Status['details']) {
     super(message);
   }
 }
@@ -26,12 +26,13 @@ export async function get(url: string | URL, signal: AbortSignal): Promise<Respo
   if (response.ok) return response;
   const text = await response.text();
   let message = text.slice(0, 300);
+  let details: Status['details'];
   try {
-    message = (JSON.parse(text) as Status).message ?? message;
+    ({ message = message, details } = JSON.parse(text) as Status);
   } catch {
     // Not a Status: show its text.
   }
-  throw new Refused(response.status, message || response.statusText);
+  throw new Refused(response.status, message || response.statusText, details);
 }
 
 /** The answer of /watchkeeper/v1/access. */

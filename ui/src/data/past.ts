@@ -16,6 +16,7 @@ import { sentence } from './quantity';
 import type { Scope, Status, Unread } from './protocol';
 import type { Rows } from './rows';
 import type { Silence } from './silence';
+import type { Details } from '../time/refusals';
 
 /** A list, with its path below the version of the API. */
 interface Listed {
@@ -97,7 +98,7 @@ export class Past {
       const code = error instanceof Refused ? error.code : 0;
       // Of a request without an answer, fetch says only that it failed.
       const text = error instanceof TypeError ? 'The gateway does not answer.' : error instanceof Error ? error.message : String(error);
-      this.status({ phase: 'failed', text, since: Date.now(), code });
+      this.status({ phase: 'failed', text, since: Date.now(), code, ...(error instanceof Refused && { details: error.details }) });
     }
   }
 
@@ -247,7 +248,10 @@ export class Past {
       for (const line of lines) {
         if (!line) continue;
         const { type, object, watch = 0 } = JSON.parse(line) as { type: string; object: unknown; watch?: number };
-        if (type === 'ERROR') throw new Error((object as { message?: string }).message ?? 'the replay ended');
+        if (type === 'ERROR') {
+          const { message = 'the replay ended', details } = object as { message?: string; details?: Details };
+          throw new Refused(0, message, details);
+        }
         if (type === 'ADDED' || type === 'MODIFIED' || type === 'DELETED') takes[watch](type, object as Row);
       }
       this.changed();

@@ -7,6 +7,8 @@
  * previous batch. Each string is sent once and then referred to by its id.
  */
 
+import type { Details } from '../time/refusals';
+
 /** The fields of a Pod's row, and their index in a batch. */
 export const FIELD = {
   row: 0, state: 1, node: 2, namespace: 3, owner: 4, text: 5, containers: 6, created: 7, since: 8,
@@ -45,6 +47,8 @@ export interface Status {
   at?: string;
   /** A sentence about the cause, or empty. */
   text: string;
+  /** The details of the Status that the text is from. */
+  details?: Details;
   /** Since when, in milliseconds since 1970. */
   since: number;
   /** The status code of the answer: 401 if the credentials are not accepted, 404 if a recording has no Pods. Of a moment that could not be loaded, 0 without an answer. */

@@ -202,5 +202,5 @@ export const listedTable = (resource: Resource, at: string, follower: Follower<L
 function wordsOf(error: unknown): string {
   if (error instanceof TypeError) return 'The gateway cannot be reached.';
   const text = error instanceof Error ? error.message : String(error ?? '');
-  return text && sentence(inWords(text));
+  return text && sentence(inWords(text, error instanceof StatusError ? error.status?.details : undefined));
 }

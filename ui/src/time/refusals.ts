@@ -8,20 +8,28 @@ import { zoned } from './words';
 /** A time of the gateway. One in quotes is a value that was sent to the API server. */
 const TIME = /(?<!")\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z(?!")/g;
 
-const STATE = String.raw`(?:\d+ \()?(\S+Z)\)?`;
-/** The forms, and what they say. */
-const FORMS: [RegExp, string][] = [
-  [RegExp(`^in a gap of the recorded history: .*; (\\S+) were not observed between ${STATE} and ${STATE}: .*`), 'Nothing was observed of $1 from $2 to $3.'],
-  [RegExp(`^before the recorded history: .*; (\\S+) are recorded from ${STATE} to .*`), 'The record of $1 begins at $2.'],
-  [/^before the recorded history: no (\S+) are recorded$/, 'Nothing is recorded of $1.'],
-  [/^after the recorded history: .* is after the end of the recording, (\S+)$/, 'The recording ends at $1.'],
-  [RegExp(`^after the recorded history: (\\d+); (\\S+) are .* to ${STATE}$`), 'The resourceVersion $1 of $2 is not recorded: the record ends at $3.'],
-  [/^not recorded: (\S+) are recorded until (\S+): (.*)$/, 'The record of $1 ends at $2: $3.'],
-  [/^nothing is recorded of \S+ "[^"]*" between (\S+) and (\S+)$/, 'Nothing is recorded of it from $1 to $2.'],
-];
+/** The details of a Status: which resource it is about, and in its causes what is known of it. */
+export interface Details {
+  group?: string;
+  kind?: string;
+  causes?: { reason?: string; field?: string; message?: string }[];
+}
 
-/** A message of the gateway or the API server as the page shows it. */
-export function inWords(message: string): string {
-  const form = FORMS.find(([pattern]) => pattern.test(message));
-  return (form ? message.replace(...form) : message).replace(TIME, (time) => zoned(Date.parse(time)));
+/** What the causes of the gateway say, by their reason (internal/past). `at` has the values of their fields. */
+const SENTENCES: Record<string, (of: string, at: Record<string, string | undefined>) => string> = {
+  NotObserved: (of, { from, to }) => `Nothing was observed of ${of} from ${from} to ${to}.`,
+  BeforeRecord: (of, { from }) => (from ? `The record of ${of} begins at ${from}.` : `Nothing is recorded of ${of}.`),
+  AfterRecord: (of, { resourceVersion, to }) =>
+    resourceVersion ? `The resourceVersion ${resourceVersion} of ${of} is not recorded: the record ends at ${to}.` : of ? `The record of ${of} ends at ${to}.` : `The recording ends at ${to}.`,
+  RecordEnded: (of, { to, why }) => `The record of ${of} ends at ${to}: ${why}.`,
+  NothingRecorded: (_, { from, to }) => `Nothing is recorded of it from ${from} to ${to}.`,
+};
+
+const inZone = (text: string): string => text.replace(TIME, (time) => zoned(Date.parse(time)));
+
+/** A message of the gateway or the API server as the page shows it, by the details of its Status if the page has a sentence for them. */
+export function inWords(message: string, { group, kind = '', causes = [] }: Details = {}): string {
+  const say = SENTENCES[causes[0]?.reason ?? ''];
+  if (!say) return inZone(message);
+  return say(group ? `${kind}.${group}` : kind, Object.fromEntries(causes.map((cause) => [cause.field, cause.message && inZone(cause.message)])));
 }
