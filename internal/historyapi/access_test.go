@@ -4,6 +4,7 @@
 package historyapi_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -12,6 +13,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 
@@ -20,6 +22,7 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/fakeapi"
 	"github.com/watchkeeper/watchkeeper/internal/past/pasttest"
 	"github.com/watchkeeper/watchkeeper/internal/recording"
+	"github.com/watchkeeper/watchkeeper/internal/upstream"
 )
 
 // A guarded is an API server that shows a definition to the gateway only, and notes
@@ -224,6 +227,35 @@ func TestExportUsesCallerCredentials(t *testing.T) {
 	g.down.Store(true)
 	if s, header := f.refused("/export"); s.Code != http.StatusServiceUnavailable || !strings.Contains(s.Message, "/version") || header.Get("Retry-After") != "1" {
 		t.Errorf("without an API server: %+v", s)
+	}
+}
+
+// TestExportInOutage: as soon as connections to the API server are refused, an export has the last
+// discovery, and does without definitions and groups that the API server did not have. A caller
+// with credentials of its own does not get the discovery.
+func TestExportInOutage(t *testing.T) {
+	f, g := widgets(t)
+	f.handler.Documents = upstream.NewDocuments(f.handler.Upstream)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	var reading sync.WaitGroup
+	reading.Go(func() { f.handler.Documents.Run(ctx) })
+	defer reading.Wait()
+	defer cancel()
+	for f.handler.Documents.Find("/api/v1", "") == nil && ctx.Err() == nil {
+		time.Sleep(time.Millisecond)
+	}
+	if w := f.get("/export", bearing("Bearer somebody")...); w.Code != http.StatusOK {
+		t.Fatalf("before the outage: %d %s", w.Code, w.Body)
+	}
+	g.down.Store(true)
+	if f.handler.Upstream.Silent() {
+		t.Error("the API server is known to be silent already")
+	}
+	if w := f.get("/export"); w.Code != http.StatusOK || w.Body.Len() == 0 {
+		t.Errorf("in the outage: %d %s", w.Code, w.Body)
+	}
+	if s, _ := f.refused("/export", bearing("Bearer somebody")...); s.Code != http.StatusServiceUnavailable {
+		t.Errorf("for a caller with credentials: %+v", s)
 	}
 }
 

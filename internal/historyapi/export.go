@@ -152,20 +152,21 @@ func (c *call) documents(ctx context.Context, caller http.Header, resources []ku
 }
 
 // document returns one document. While the API server does not answer, it returns its
-// last answer to the gateway, and nil for a definition, of which there is none. A caller
-// with credentials of its own does not get those (T8).
+// last answer to the gateway, and nil if it had none, as for a definition, which the gateway
+// does not keep. A caller with credentials of its own does not get those (T8).
 func (c *call) document(ctx context.Context, caller http.Header, path, accept string) (*recording.Document, error) {
 	var last *recording.Document
-	if caller == nil && c.Documents != nil {
+	known := caller == nil && c.Documents != nil && c.Documents.Find("/api", "") != nil
+	if known {
 		if d := c.Documents.Find(path, accept); d != nil {
 			last = &recording.Document{Path: path, Type: d.Type, Body: d.Body}
 		}
-		if c.Upstream.Silent() && (last != nil || !request.IsDiscovery(path)) {
+		if c.Upstream.Silent() {
 			return last, nil
 		}
 	}
 	d, err := document(ctx, c.Upstream, caller, path, accept)
-	if err != nil && last != nil {
+	if err != nil && known && (last != nil || c.Upstream.Check(ctx) != nil) { // it may be down for less than a second
 		return last, nil
 	}
 	return d, err
