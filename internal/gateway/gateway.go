@@ -199,10 +199,7 @@ func New(opts Options) (*Gateway, error) {
 		history:    history,
 		access:     g.newAccessAPI(),
 		workbook:   &workbookapi.Handler{Queue: h.workbooks},
-		yaml: yamlapi.New(func(ctx context.Context) (func(), error) {
-			_, release, err := h.workbooks.Acquire(ctx)
-			return release, err
-		}),
+		yaml:       yamlapi.New(),
 	}
 	if err := g.mount(opts.WWW, dirPath(cmp.Or(opts.WWWPrefix, defaultWWWPrefix))); err != nil {
 		return nil, err

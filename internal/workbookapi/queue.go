@@ -6,6 +6,7 @@ package workbookapi
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/watchkeeper/watchkeeper/internal/fairness"
@@ -13,18 +14,22 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/status"
 )
 
-// One workbook is read or written at a time, with at most Memory bytes, and the files of
-// maxUploads requests are in memory, one of each user. Others wait for wait, the users in turn.
+// One workbook is read or written at a time, with at most Memory bytes and for maxTime, and the
+// files of maxUploads requests are in memory, one of each user. Others wait for wait, the users in
+// turn: longer than another user has the only slot, who may be converting one and waiting for it.
 const (
 	Memory     = 384 << 20
+	maxTime    = 30 * time.Second
 	maxUploads = 4
 	maxWaiting = 8 // of a user
-	wait       = 10 * time.Second
+	wait       = 2*maxTime + 10*time.Second
 	retryAfter = 5 // seconds
 )
 
-// A Queue bounds the workbooks of a gateway: those of [Handler], the lists that are written
-// as one, and YAML, which takes as much memory. It is safe for concurrent use.
+var errLong = fmt.Errorf("%w: it takes more than %v to convert", sheet.ErrInvalid, maxTime)
+
+// A Queue bounds the workbooks of a gateway: those of [Handler], and the lists that are written
+// as one. It is safe for concurrent use.
 type Queue struct{ uploads, slots *fairness.Queue }
 
 // NewQueue returns a queue.
@@ -35,21 +40,22 @@ func NewQueue() *Queue {
 	}
 }
 
-// Acquire waits until the caller may read or write a workbook, which ends with ctx. Only the
-// first call of release has an effect.
+// Acquire waits until the caller may read or write a workbook, which ends with ctx, or after
+// maxTime with an error that wraps [sheet.ErrInvalid]. Only the first call of release has an effect.
 func (q *Queue) Acquire(ctx context.Context) (b *sheet.Budget, release func(), err error) {
 	slot, err := acquire(ctx, q.slots)
 	if err != nil {
 		return nil, nil, err
 	}
-	return sheet.NewBudget(ctx, Memory), slot.Release, nil
+	ctx, cancel := context.WithTimeoutCause(ctx, maxTime, errLong)
+	return sheet.NewBudget(ctx, Memory), func() { cancel(); slot.Release() }, nil
 }
 
 func acquire(ctx context.Context, q *fairness.Queue) (*fairness.Slot, error) {
 	user, _ := fairness.UserOf(ctx)
 	slot, err := q.Acquire(ctx, user.Name)
 	if errors.Is(err, fairness.ErrBusy) || errors.Is(err, fairness.ErrShare) {
-		return nil, &status.Error{Status: status.TooMany("other workbooks or YAML are being converted: try again", retryAfter)}
+		return nil, &status.Error{Status: status.TooMany("other workbooks are being converted: try again", retryAfter)}
 	}
 	return slot, err
 }

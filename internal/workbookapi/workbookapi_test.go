@@ -6,11 +6,17 @@ package workbookapi
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
+	"github.com/watchkeeper/watchkeeper/internal/fairness"
+	"github.com/watchkeeper/watchkeeper/internal/sheet"
 	"github.com/watchkeeper/watchkeeper/internal/wire"
 )
 
@@ -79,4 +85,38 @@ func TestRefusals(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestTimeOfConversion: a workbook that takes long to convert ends before the next user has waited
+// in vain.
+func TestTimeOfConversion(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := NewQueue()
+		hog := func() {
+			b, release, err := q.Acquire(fairness.WithUser(t.Context(), fairness.User{Name: "hog"}))
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer release()
+			for err == nil {
+				time.Sleep(time.Second)
+				err = b.TakeJSON(nil)
+			}
+			if !errors.Is(err, sheet.ErrInvalid) || !strings.Contains(err.Error(), "it takes more than 30s to convert") {
+				t.Error(err)
+			}
+		}
+		var hogs sync.WaitGroup
+		for range 2 {
+			hogs.Go(hog)
+			synctest.Wait()
+		}
+		_, release, err := q.Acquire(fairness.WithUser(t.Context(), fairness.User{Name: "other"}))
+		if err != nil {
+			t.Fatalf("the other user: %v", err)
+		}
+		release()
+		hogs.Wait()
+	})
 }

@@ -47,17 +47,14 @@ const (
 )
 
 // A Handler serves [Path]. It is safe for concurrent use.
-type Handler struct {
-	uploads *fairness.Queue
-	acquire func(context.Context) (release func(), err error)
-}
+type Handler struct{ uploads, slots *fairness.Queue }
 
 // New returns a handler. A text takes a hundred and fifty times its size in memory while it is
-// read, so acquire bounds that to one at a time, together with what else takes much.
-func New(acquire func(context.Context) (release func(), err error)) *Handler {
+// read, which takes a second at most: one is read at a time, the users in turn.
+func New() *Handler {
 	return &Handler{
 		uploads: fairness.NewQueue(fairness.QueueOptions{Slots: maxUploads, PerKey: maxOfUser, MaxWaiting: maxWaiting, Wait: wait}),
-		acquire: acquire,
+		slots:   fairness.NewQueue(fairness.QueueOptions{Slots: 1, Wait: wait}),
 	}
 }
 
@@ -93,11 +90,8 @@ func (h *Handler) convert(w http.ResponseWriter, r *http.Request) ([]byte, error
 	if r.ContentLength > maxBody {
 		return nil, tooLarge()
 	}
-	user, _ := fairness.UserOf(r.Context())
-	upload, err := h.uploads.Acquire(r.Context(), user.Name)
-	if errors.Is(err, fairness.ErrBusy) || errors.Is(err, fairness.ErrShare) {
-		return nil, &status.Error{Status: status.TooMany("other YAML is being read: try again", retryAfter)}
-	} else if err != nil {
+	upload, err := acquire(r.Context(), h.uploads)
+	if err != nil {
 		return nil, err
 	}
 	defer upload.Release()
@@ -107,16 +101,25 @@ func (h *Handler) convert(w http.ResponseWriter, r *http.Request) ([]byte, error
 	} else if err != nil {
 		return nil, refuse(http.StatusBadRequest, metav1.StatusReasonBadRequest, "the YAML cannot be read: %v", err)
 	}
-	release, err := h.acquire(r.Context())
+	slot, err := acquire(r.Context(), h.slots)
 	if err != nil {
 		return nil, err
 	}
-	defer release()
+	defer slot.Release()
 	body, err := decode(text)
 	if err != nil {
 		return nil, refuse(http.StatusBadRequest, metav1.StatusReasonBadRequest, "%v", err)
 	}
 	return body, nil
+}
+
+func acquire(ctx context.Context, q *fairness.Queue) (*fairness.Slot, error) {
+	user, _ := fairness.UserOf(ctx)
+	slot, err := q.Acquire(ctx, user.Name)
+	if errors.Is(err, fairness.ErrBusy) || errors.Is(err, fairness.ErrShare) {
+		return nil, &status.Error{Status: status.TooMany("other YAML is being read: try again", retryAfter)}
+	}
+	return slot, err
 }
 
 func tooLarge() error {

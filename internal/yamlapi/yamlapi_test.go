@@ -4,7 +4,6 @@
 package yamlapi
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -18,15 +17,11 @@ import (
 	"k8s.io/cli-runtime/pkg/resource"
 )
 
-func handler() *Handler {
-	return New(func(context.Context) (func(), error) { return func() {}, nil })
-}
-
 func post(contentType, body string) *httptest.ResponseRecorder {
 	r := httptest.NewRequest(http.MethodPost, Path, strings.NewReader(body))
 	r.Header.Set("Content-Type", contentType)
 	w := httptest.NewRecorder()
-	handler().ServeHTTP(w, r)
+	New().ServeHTTP(w, r)
 	return w
 }
 
@@ -113,7 +108,7 @@ func TestRefusals(t *testing.T) {
 				r.ContentLength = -1
 			}
 			w := httptest.NewRecorder()
-			handler().ServeHTTP(w, r)
+			New().ServeHTTP(w, r)
 			var s struct {
 				Kind, Message string
 				Code          int
