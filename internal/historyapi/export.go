@@ -70,7 +70,7 @@ func (c *call) export() (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	sel.From, sel.To = from.At, to.At
+	sel.From, sel.To, sel.Known = from.At, to.At, c.knownUntil
 	for _, r := range sel.Resources { // which the caller may list in all namespaces
 		if c.cluster[r] {
 			sel.ClusterScoped = append(sel.ClusterScoped, r)
@@ -103,6 +103,9 @@ func (x *export) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case err == nil:
 	case out.begun:
 		panic(http.ErrAbortHandler) // so that the client sees that the recording is cut short
+	case errors.Is(err, recording.ErrNothing):
+		sel := x.selection
+		status.Write(w, r, status.NotFound(err.Error()+missed(x.unobserved(sel.Resources, sel.From, sel.To))))
 	default:
 		x.fail(w, r, err)
 	}

@@ -13,7 +13,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -32,7 +31,6 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/history"
 	"github.com/watchkeeper/watchkeeper/internal/httpstream"
 	"github.com/watchkeeper/watchkeeper/internal/past"
-	"github.com/watchkeeper/watchkeeper/internal/recording"
 	"github.com/watchkeeper/watchkeeper/internal/request"
 	"github.com/watchkeeper/watchkeeper/internal/status"
 	"github.com/watchkeeper/watchkeeper/internal/timeline"
@@ -192,18 +190,11 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // fail answers with the Status for an error.
 func (h *Handler) fail(w http.ResponseWriter, r *http.Request, err error) {
-	refusal := h.refusal(err)
+	refusal := h.Past.Refusal(err)
 	if refusal.Code == http.StatusMethodNotAllowed {
 		w.Header().Set("Allow", "GET")
 	}
 	status.Write(w, r, refusal)
-}
-
-func (h *Handler) refusal(err error) *metav1.Status {
-	if errors.Is(err, recording.ErrNothing) {
-		return status.NotFound(err.Error())
-	}
-	return h.Past.Refusal(err)
 }
 
 // writeJSON answers with a value.

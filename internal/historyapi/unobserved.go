@@ -64,6 +64,18 @@ func (c *call) begin(r kube.Resource) (begin time.Time) {
 	return begin
 }
 
+// knownUntil returns until when the state of a resource is known, at most until the call began.
+func (c *call) knownUntil(r kube.Resource) time.Time {
+	st := c.Past.Newest(r)
+	switch since, reason := c.recordEnd(r); {
+	case reason != "":
+		return since
+	case st.Heard() != nil: // a gap, which has not ended
+		return st.Head().At
+	}
+	return c.now
+}
+
 // recordEnd returns the time after which nothing is known of a resource, and why; "" if the
 // present is known.
 func (c *call) recordEnd(r kube.Resource) (since time.Time, reason string) {

@@ -6,6 +6,7 @@ package historyapi_test
 import (
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -16,6 +17,7 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/history"
 	"github.com/watchkeeper/watchkeeper/internal/historyapi"
 	"github.com/watchkeeper/watchkeeper/internal/past/pasttest"
+	"github.com/watchkeeper/watchkeeper/internal/recording"
 )
 
 // spans returns spans in seconds after the fixture's start.
@@ -79,7 +81,15 @@ func TestUnobserved(t *testing.T) {
 	f.unsynced = errors.New("the disk is full")
 	check(between(5, head)+"&resource=pods", []string(nil)...)
 	check(between(head+10, head+20)+"&resource=pods", fmt.Sprintf("pods stopped %.0f %.0f", head, head+20))
+	export := "/export?resource=pods&" + between(head+10, head+20)
+	if s, _ := f.refused(export); s.Code != http.StatusNotFound || !strings.HasPrefix(s.Message, "nothing of it was recorded in that time; pods were not observed between ") {
+		t.Errorf("an export: %+v", s)
+	}
 	f.unsynced = nil
+	quiet, err := recording.Check(t.Context(), f.get(export).Body)
+	if err != nil || !quiet.From.Equal(f.At(head+10)) || !quiet.To.Equal(f.At(head+20)) || quiet.Objects == 0 {
+		t.Errorf("an export of a quiet time: %+v %v", quiet, err)
+	}
 
 	g.down.Store(true)
 	if err := f.handler.Upstream.Check(t.Context()); err == nil {

@@ -34,6 +34,9 @@ type Selection struct {
 	Denied []string
 	// From and To limit the time. They are clipped to the recorded span.
 	From, To time.Time
+	// Known returns until when the state of a resource is known, if it has not changed since the
+	// end of its record; nil if no state is known after that.
+	Known func(kube.Resource) time.Time
 	// Namespace selects objects; "" selects all, including cluster-scoped ones.
 	Namespace string
 	// ClusterScoped are those of Resources whose objects are in no namespace. A Namespace
@@ -174,14 +177,23 @@ func (x *Exporter) part(ctx context.Context, res kube.Resource, sel Selection) (
 			first = s.From.At
 		}
 	}
-	if span.From.RV == 0 || sel.To.Before(first) || p.unobserved(sel.From, sel.To) {
+	if sel.Known != nil && len(st.ClockSteps()) == 0 {
+		if known := sel.Known(res).Truncate(time.Millisecond); known.After(p.to.At) {
+			p.to.At = known
+		}
+	}
+	if span.From.RV == 0 || sel.To.Before(first) || sel.From.After(p.to.At) || p.unobserved(sel.From, sel.To) {
 		return nil, nil
 	}
 	var err error
 	if sel.From.After(span.From.At) {
 		p.from, err = p.moment(ctx, sel.From)
 	}
-	if err == nil && sel.To.Before(span.To.At) {
+	switch {
+	case err != nil || !sel.To.Before(p.to.At):
+	case !sel.To.Before(span.To.At):
+		p.to.At = sel.To.Truncate(time.Millisecond)
+	default:
 		if p.to, err = p.moment(ctx, sel.To); err == nil && p.observedAt(sel.To) {
 			p.to.At = sel.To.Truncate(time.Millisecond) // the state is known until then
 		}
