@@ -91,6 +91,24 @@ test('the Events of a deleted Pod are those that it had, even if its namespace i
   await until('one Event of its scheduling', async () => (await events.innerText()).split('Scheduled').length === 2);
   clean(page);
   await page.close();
+  await kubectl('-n', ns, 'delete', 'pod', 'twice');
+});
+
+test('the Events of a Node are those of controllers and of its kubelet, not those of another one of its name', async () => {
+  const name = 'node-0';
+  const { metadata: { uid } } = JSON.parse(await kubectl('get', 'node', name, '-o', 'json'));
+  const now = new Date().toISOString();
+  for (const [reason, about] of [['OfController', uid], ['OfKubelet', name], ['OfAnother', 'another']]) {
+    const event = { metadata: { generateName: `${name}.` }, involvedObject: { kind: 'Node', name, uid: about }, type: 'Normal', reason, message: reason, firstTimestamp: now, lastTimestamp: now, count: 1 };
+    const answer = await fetch(`${gateway}/api/v1/namespaces/default/events`, { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(event) });
+    assert.equal(answer.status, 201, await answer.text());
+  }
+  const page = await openBoard(browser, gateway, { sel: `node/${name}` });
+  const events = page.locator('.panel section', { hasText: 'Events' }).last();
+  await until('both Events', async () => /OfController[^]*OfKubelet|OfKubelet[^]*OfController/.test(await events.innerText()));
+  assert.doesNotMatch(await events.innerText(), /OfAnother/);
+  clean(page);
+  await page.close();
 });
 
 test('a deleted object is created again from its panel, also from the past', async () => {

@@ -40,15 +40,20 @@ function useDeleted(namespace: string, name: string, uid: string, deleted: numbe
   return events;
 }
 
-/** The Events of an object, the newest first; of one that was deleted at a time in seconds since 1970, which is 0 for others, those that it had then. */
-export function Events({ namespace, name, uid, at, now, deleted, version }: { namespace: string; name: string; uid: string; at: string; now: number; deleted: number; version: unknown }) {
+/**
+ * The Events of an object, the newest first; of one that was deleted at a time in seconds since 1970, which is 0 for others, those that it had then.
+ * The kubelet's Events of a Node have its name in place of its uid, as in kubectl describe.
+ */
+export function Events({ kind = '', namespace, name, uid, at, now, deleted, version }: { kind?: string; namespace: string; name: string; uid: string; at: string; now: number; deleted: number; version: unknown }) {
   const end = Math.round(1000 * deleted);
   // Events may be in another store: the RV of another resource is no moment of theirs.
   const moment = end ? new Date(end).toISOString() : at.startsWith('rv:') && mode.value?.time ? new Date(mode.value.time).toISOString() : at;
-  const selector = encodeURIComponent(`involvedObject.uid=${uid}`);
+  const isNode = kind === 'Node';
+  const selector = encodeURIComponent(isNode ? `involvedObject.kind=Node,involvedObject.name=${name}` : `involvedObject.uid=${uid}`);
   const { value, error } = useObject<{ items: Event[] | null }>(uid ? `/api/v1/${namespace ? `namespaces/${namespace}/` : ''}events?fieldSelector=${selector}` : '', moment, version);
   const before = useDeleted(namespace, name, uid, end);
-  const events = [...(value?.items ?? []), ...(before ?? [])].sort((a, b) => when(b) - when(a));
+  const own = (value?.items ?? []).filter(({ involvedObject: about }) => !isNode || about?.uid === uid || about?.uid === name);
+  const events = [...own, ...(before ?? [])].sort((a, b) => when(b) - when(a));
   return (
     <section>
       <h3>Events</h3>

@@ -55,7 +55,7 @@ export function NodeOverview({ node, at, now, deleted = 0 }: { node: NodeObject;
       <Pods node={metadata.name} />
       <Conditions of={node} good={(c) => c.status === (c.type === 'Ready' ? 'True' : 'False')} now={now} />
       <Labels labels={metadata.labels} />
-      <Events namespace="" name={metadata.name} uid={metadata.uid ?? metadata.name} at={at} now={deleted ? clock.now() : now} deleted={deleted} version={metadata.resourceVersion} />
+      <Events kind="Node" namespace="" name={metadata.name} uid={metadata.uid ?? ''} at={at} now={deleted ? clock.now() : now} deleted={deleted} version={metadata.resourceVersion} />
     </>
   );
 }
