@@ -120,5 +120,8 @@ func (o *storyOptions) run(ctx context.Context, args []string) error {
 		}
 		o.reportSilence(ctx, until.At, o.stamp)
 	}
+	if err == nil && len(s.Episodes) == 0 && storytext.Unknown(s) {
+		err = fmt.Errorf("nothing is known of %s %s in that time", n.resource.GroupResource(), n.name)
+	}
 	return err
 }

@@ -228,14 +228,18 @@ func (p *printer) notes() (lines []string) {
 		lines = append(lines, fmt.Sprintf("left out, because you may not list them now: %s", strings.Join(p.Denied, ", ")))
 	}
 	lines = append(lines, p.LeftOut...)
-	var begin time.Time
+	var begins []string
+	begun := map[string][]string{}
 	type span struct{ reason, from, to string }
 	var order []span
 	resources := map[span][]string{}
 	for _, u := range p.Unobserved {
 		if u.Reason == api.BeforeRecord {
-			if u.To.After(begin) {
-				begin = u.To
+			if begin := p.stamp(u.To); u.To.After(p.begin) {
+				if begun[begin] == nil {
+					begins = append(begins, begin)
+				}
+				begun[begin] = append(begun[begin], u.Resource)
 			}
 			continue
 		}
@@ -245,8 +249,8 @@ func (p *printer) notes() (lines []string) {
 		}
 		resources[s] = append(resources[s], u.Resource)
 	}
-	if begin.After(p.begin) {
-		lines = append(lines, fmt.Sprintf("nothing is recorded before %s", p.stamp(begin)))
+	for _, begin := range begins {
+		lines = append(lines, fmt.Sprintf("not recorded before %s: %s", begin, strings.Join(begun[begin], ", ")))
 	}
 	says := map[string]string{
 		api.InGap: "not observed", api.Late: "observed late", api.RecordingStopped: "not recorded any more", api.NoAnswer: "not known, because the API server did not answer",

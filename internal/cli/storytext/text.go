@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/watchkeeper/watchkeeper/internal/api"
@@ -54,14 +55,22 @@ func Text(w io.Writer, s api.Story, o Options) error {
 	return err
 }
 
+// Unknown reports whether nothing is known of the object of a story in its time.
+func Unknown(s api.Story) bool {
+	return slices.ContainsFunc(s.Unobserved, func(u api.UnobservedSpan) bool {
+		return u.Reason != api.Late && !u.From.After(s.From) && !u.To.Before(s.To) && u.Resource == s.Resource
+	})
+}
+
 // nothing says what is known of the time of a story without episodes.
 func nothing(s api.Story) string {
+	if Unknown(s) {
+		return "nothing is known of that time"
+	}
 	words := "nothing has changed in that time"
 	for _, u := range s.Unobserved {
 		switch {
 		case u.Reason == api.Late || !u.To.After(s.From) || !u.From.Before(s.To):
-		case !u.From.After(s.From) && !u.To.Before(s.To) && u.Resource == s.Resource:
-			return "nothing is known of that time"
 		case u.Reason != api.BeforeRecord: // the header has that
 			words = "nothing is known to have changed in that time"
 		}

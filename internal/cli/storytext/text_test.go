@@ -54,8 +54,8 @@ func TestHeader(t *testing.T) {
 	}{
 		{"all is recorded", time.UTC, nil, "Pod web, 2026-01-02 12:00:00 to 13:00:00 UTC\n"},
 		{"from then on", time.UTC, []api.UnobservedSpan{before("pods", 20)}, "Pod web, 2026-01-02 12:20:00 to 13:00:00 UTC (nothing is recorded before)\n"},
-		{"some from then on", time.UTC, []api.UnobservedSpan{before("pods", 10), before("nodes", 20)}, "Pod web, 2026-01-02 12:00:00 to 13:00:00 UTC\nnothing is recorded before 2026-01-02 12:20:00Z\n"},
-		{"after an episode", time.UTC, []api.UnobservedSpan{before("nodes", 40)}, "Pod web, 2026-01-02 12:00:00 to 13:00:00 UTC\nnothing is recorded before 2026-01-02 12:40:00Z\n"},
+		{"some from then on", time.UTC, []api.UnobservedSpan{before("pods", 10), before("nodes", 20)}, "Pod web, 2026-01-02 12:00:00 to 13:00:00 UTC\nnot recorded before 2026-01-02 12:10:00Z: pods\nnot recorded before 2026-01-02 12:20:00Z: nodes\n"},
+		{"after an episode", time.UTC, []api.UnobservedSpan{before("nodes", 40)}, "Pod web, 2026-01-02 12:00:00 to 13:00:00 UTC\nnot recorded before 2026-01-02 12:40:00Z: nodes\n"},
 		{"another zone", zone, nil, "Pod web, 2026-01-02 17:30:00 to 18:30:00 UTC+05:30\n"},
 	} {
 		s := api.Story{Kind: "Pod", Name: "web", From: noon, To: noon.Add(time.Hour), Unobserved: test.unobserved, Episodes: []api.Episode{

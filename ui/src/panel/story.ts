@@ -151,12 +151,9 @@ export class Teller {
       ...(denied.length ? [`left out, because you may not list them now: ${denied.join(', ')}`] : []),
       ...leftOut,
     ];
-    const begin = Math.max(0, ...unobserved.filter(({ reason }) => reason === BEFORE).map(({ to }) => Date.parse(to)));
-    if (begin) lines.push(`nothing is recorded before ${zoned(begin)}`);
     const spans = new Map<string, string[]>();
     for (const { resource, reason, from, to } of unobserved) {
-      if (reason === BEFORE) continue;
-      const span = `${UNOBSERVED[reason] ?? reason} from ${clock(Date.parse(from))} to ${zoned(Date.parse(to))}`;
+      const span = reason === BEFORE ? `not recorded before ${zoned(Date.parse(to))}` : `${UNOBSERVED[reason] ?? reason} from ${clock(Date.parse(from))} to ${zoned(Date.parse(to))}`;
       spans.set(span, [...(spans.get(span) ?? []), resource]);
     }
     return [...lines, ...[...spans].map(([span, resources]) => `${span}: ${resources.join(', ')}`)];
