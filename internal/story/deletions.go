@@ -133,6 +133,9 @@ func (t *teller) tellTerminating(pod *thing, i int) {
 	ep := &episode{rank: rankDeletion}
 	ep.Kind, ep.Severity, ep.From, ep.To, ep.Ongoing = api.EpisodeDeletion, api.EpisodeFailed, s.at, t.To, true
 	ep.Title = fmt.Sprintf("Pod %s terminates, %s longer than its grace period", pod.key.Name(), lasted(late))
+	if s.initial {
+		ep.Title += "; began before " + stamp(s.at)
+	}
 	ep.said = addCause(nil, api.Cause{Kind: "Pod", Namespace: pod.key.Namespace(), Name: pod.key.Name(), Field: "metadata.deletionTimestamp", Text: due.UTC().Format(time.RFC3339)})
 	ep.claims = claim(s)
 	ep.covers = func(e *entry) bool { return e.thing == pod }

@@ -107,11 +107,13 @@ func (t *teller) tellNode(node *thing, span conditionSpan, state, severity strin
 		}
 	}
 	switch {
-	case span.open:
+	case span.known && span.open:
 	case span.known:
 		title += "; over after " + took(span.from, span.to)
+	case span.open:
+		title += "; began before " + stamp(span.from)
 	default:
-		title += "; until " + stamp(span.to)
+		title += "; began before " + stamp(span.from) + ", until " + stamp(span.to)
 	}
 	ep.Title = title
 	ep.covers = func(e *entry) bool { return e.thing == node || e.Kind == "Pod" && on[e.Name] }

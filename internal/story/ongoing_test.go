@@ -53,7 +53,9 @@ func TestBegunBefore(t *testing.T) {
 		"crash":     {"Pod/web", alone("web", "", backOff), "Pod web: CrashLoopBackOff (exit 1: no database); began before 14:00:00Z"},
 		"image":     {"Pod/web", alone("web", "", badImage), "Pod web: ErrImagePull (manifest unknown); began before 14:00:00Z"},
 		"not ready": {"Pod/web-a-1", unready("web-a-1", "2026-01-02T13:50:00Z"), "ReplicaSet web-a: 1 Pod not ready; began before 14:00:00Z"},
-		"node":      {"Node/n1", node("Unknown", "NodeStatusUnknown", "", ""), "Node n1 NotReady (NodeStatusUnknown)"},
+		"node":      {"Node/n1", node("Unknown", "NodeStatusUnknown", "", ""), "Node n1 NotReady (NodeStatusUnknown); began before 14:00:00Z"},
+		"terminates": {"Pod/web", `{kind: Pod, metadata: {name: web, deletionTimestamp: "2026-01-02T13:59:00Z"}, spec: {nodeName: n1, containers: [{name: web, image: x}]}, status: {phase: Running}}`,
+			"Pod web terminates, 1m40s longer than its grace period; began before 14:00:00Z"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := newLog(t)
