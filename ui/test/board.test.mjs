@@ -33,8 +33,12 @@ test('scaling a Deployment changes the blocks, the table and the announced count
     });
     const blocks = {};
     for (const name of names) {
-      blocks[name] = await blockOf(page, ns, name);
-      await until(`a block of ${name}`, async () => (await painted(page, blocks[name], ready)) > 0.1);
+      await until(`a block of ${name}`, async () => {
+        blocks[name] = await blockOf(page, ns, name); // the layout may still be that of a Pod without a Node
+        const share = await painted(page, blocks[name], ready);
+        assert.ok(share > 0.1, `${share} of it is painted at ${JSON.stringify(blocks[name])}`);
+        return true;
+      });
     }
     return blocks;
   };
