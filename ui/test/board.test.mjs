@@ -35,8 +35,8 @@ test('scaling a Deployment changes the blocks, the table and the announced count
     for (const name of names) {
       await until(`a block of ${name}`, async () => {
         blocks[name] = await blockOf(page, ns, name); // the layout may still be that of a Pod without a Node
-        const share = await painted(page, blocks[name], ready);
-        assert.ok(share > 0.1, `${share} of it is painted at ${JSON.stringify(blocks[name])}`);
+        const share = await painted(page, blocks[name], ready); // a large block has little of its colour: 9 %, if it is 128 pixels wide
+        assert.ok(share > 0.05, `${share} of it is painted at ${JSON.stringify(blocks[name])}`);
         return true;
       });
     }
