@@ -245,3 +245,14 @@ func (u *Users) refuse(user User, b bound, seconds int32, message string) error 
 	u.rejected.WithLabelValues(user.Class.String(), string(b)).Inc()
 	return &status.Error{Status: status.TooMany(message, seconds)}
 }
+
+// OfUser takes a slot for the user of a request, as [Queue.Acquire] does. Without one, the error
+// is a Status 429 with a message, and the seconds after which to try again.
+func (q *Queue) OfUser(ctx context.Context, busy string, retryAfter int32) (*Slot, error) {
+	user, _ := UserOf(ctx)
+	slot, err := q.Acquire(ctx, user.Name)
+	if errors.Is(err, ErrBusy) || errors.Is(err, ErrShare) {
+		return nil, &status.Error{Status: status.TooMany(busy, retryAfter)}
+	}
+	return slot, err
+}

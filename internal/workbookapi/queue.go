@@ -5,13 +5,11 @@ package workbookapi
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
 	"github.com/watchkeeper/watchkeeper/internal/fairness"
 	"github.com/watchkeeper/watchkeeper/internal/sheet"
-	"github.com/watchkeeper/watchkeeper/internal/status"
 )
 
 // One workbook is read or written at a time, with at most Memory bytes and for maxTime, and the
@@ -23,6 +21,7 @@ const (
 	maxUploads = 4
 	maxWaiting = 8 // of a user
 	wait       = 2*maxTime + 10*time.Second
+	busy       = "other workbooks are being converted: try again"
 	retryAfter = 5 // seconds
 )
 
@@ -43,19 +42,10 @@ func NewQueue() *Queue {
 // Acquire waits until the caller may read or write a workbook, which ends with ctx, or after
 // maxTime with an error that wraps [sheet.ErrInvalid]. Only the first call of release has an effect.
 func (q *Queue) Acquire(ctx context.Context) (b *sheet.Budget, release func(), err error) {
-	slot, err := acquire(ctx, q.slots)
+	slot, err := q.slots.OfUser(ctx, busy, retryAfter)
 	if err != nil {
 		return nil, nil, err
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, maxTime, errLong)
 	return sheet.NewBudget(ctx, Memory), func() { cancel(); slot.Release() }, nil
-}
-
-func acquire(ctx context.Context, q *fairness.Queue) (*fairness.Slot, error) {
-	user, _ := fairness.UserOf(ctx)
-	slot, err := q.Acquire(ctx, user.Name)
-	if errors.Is(err, fairness.ErrBusy) || errors.Is(err, fairness.ErrShare) {
-		return nil, &status.Error{Status: status.TooMany("other workbooks are being converted: try again", retryAfter)}
-	}
-	return slot, err
 }

@@ -96,7 +96,7 @@ func (h *Handler) accept(r *http.Request) (*fairness.Slot, error) {
 	if r.ContentLength > maxBody {
 		return nil, tooLarge()
 	}
-	return acquire(r.Context(), h.uploads)
+	return h.uploads.OfUser(r.Context(), busy, retryAfter)
 }
 
 func mediaType(r *http.Request) string {

@@ -12,7 +12,6 @@
 package yamlapi
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"mime"
@@ -43,6 +42,7 @@ const (
 	maxOfUser  = 2
 	maxWaiting = 8 // of a user
 	wait       = 10 * time.Second
+	busy       = "other YAML is being read: try again"
 	retryAfter = 5 // seconds
 )
 
@@ -90,7 +90,7 @@ func (h *Handler) convert(w http.ResponseWriter, r *http.Request) ([]byte, error
 	if r.ContentLength > maxBody {
 		return nil, tooLarge()
 	}
-	upload, err := acquire(r.Context(), h.uploads)
+	upload, err := h.uploads.OfUser(r.Context(), busy, retryAfter)
 	if err != nil {
 		return nil, err
 	}
@@ -101,7 +101,7 @@ func (h *Handler) convert(w http.ResponseWriter, r *http.Request) ([]byte, error
 	} else if err != nil {
 		return nil, refuse(http.StatusBadRequest, metav1.StatusReasonBadRequest, "the YAML cannot be read: %v", err)
 	}
-	slot, err := acquire(r.Context(), h.slots)
+	slot, err := h.slots.OfUser(r.Context(), busy, retryAfter)
 	if err != nil {
 		return nil, err
 	}
@@ -111,15 +111,6 @@ func (h *Handler) convert(w http.ResponseWriter, r *http.Request) ([]byte, error
 		return nil, refuse(http.StatusBadRequest, metav1.StatusReasonBadRequest, "%v", err)
 	}
 	return body, nil
-}
-
-func acquire(ctx context.Context, q *fairness.Queue) (*fairness.Slot, error) {
-	user, _ := fairness.UserOf(ctx)
-	slot, err := q.Acquire(ctx, user.Name)
-	if errors.Is(err, fairness.ErrBusy) || errors.Is(err, fairness.ErrShare) {
-		return nil, &status.Error{Status: status.TooMany("other YAML is being read: try again", retryAfter)}
-	}
-	return slot, err
 }
 
 func tooLarge() error {
