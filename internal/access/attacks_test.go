@@ -61,28 +61,30 @@ func TestCredentialHintsKeepDecisions(t *testing.T) {
 // TestManyDeletedPods: many deleted Pods concern the tokens that are bound to one, and no
 // others.
 func TestManyDeletedPods(t *testing.T) {
-	h := newHints()
-	bound := &user.DefaultInfo{Name: "a", Extra: map[string][]string{serviceaccount.PodUIDKey: {"of-a"}}}
-	before := h.count()
-	for range 2 * maxHints {
-		h.add(Hint{Credentials: true, PodUID: "u"})
-	}
-	if h.concernCredential(before, &user.DefaultInfo{Name: "b"}) {
-		t.Error("a token that is bound to no Pod is concerned")
-	}
-	if !h.concernCredential(before, bound) {
-		t.Error("what was forgotten concerns nobody")
-	}
-	if n := len(*h.recent.Load()); n > maxHints {
-		t.Errorf("%d hints are kept", n)
-	}
-	h.add(Hint{Credentials: true, Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: "x", Name: "c"}}})
-	for range maxHints {
-		h.add(Hint{Credentials: true, PodUID: "u"})
-	}
-	if !h.concernCredential(before, &user.DefaultInfo{Name: "system:serviceaccount:x:c"}) {
-		t.Error("the hint at a ServiceAccount is lost")
-	}
+	synctest.Test(t, func(t *testing.T) { // as TestManyHints
+		h := newHints()
+		bound := &user.DefaultInfo{Name: "a", Extra: map[string][]string{serviceaccount.PodUIDKey: {"of-a"}}}
+		before := h.count()
+		for range 2 * maxHints {
+			h.add(Hint{Credentials: true, PodUID: "u"})
+		}
+		if h.concernCredential(before, &user.DefaultInfo{Name: "b"}) {
+			t.Error("a token that is bound to no Pod is concerned")
+		}
+		if !h.concernCredential(before, bound) {
+			t.Error("what was forgotten concerns nobody")
+		}
+		if n := len(*h.recent.Load()); n > maxHints {
+			t.Errorf("%d hints are kept", n)
+		}
+		h.add(Hint{Credentials: true, Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: "x", Name: "c"}}})
+		for range maxHints {
+			h.add(Hint{Credentials: true, PodUID: "u"})
+		}
+		if !h.concernCredential(before, &user.DefaultInfo{Name: "system:serviceaccount:x:c"}) {
+			t.Error("the hint at a ServiceAccount is lost")
+		}
+	})
 }
 
 // TestOrderOfGroups: the order in which an authenticator has a user's groups is no other user.

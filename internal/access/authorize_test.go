@@ -126,18 +126,20 @@ func TestHintConcerns(t *testing.T) {
 
 // TestManyHints: more hints than are told apart concern everybody, and are not forgotten.
 func TestManyHints(t *testing.T) {
-	h := newHints()
-	before := h.count()
-	for range maxHints + 1 {
-		h.add(Hint{Subjects: []rbacv1.Subject{}})
-	}
-	a := callerNamed("a")
-	if !h.concern(before, watchPods(a, "x")) {
-		t.Error("hints were lost")
-	}
-	if h.concern(h.count(), watchPods(a, "x")) {
-		t.Error("hints concern a later answer")
-	}
+	synctest.Test(t, func(t *testing.T) { // adding takes long with the race detector, and a hint lasts for ten seconds
+		h := newHints()
+		before := h.count()
+		for range maxHints + 1 {
+			h.add(Hint{Subjects: []rbacv1.Subject{}})
+		}
+		a := callerNamed("a")
+		if !h.concern(before, watchPods(a, "x")) {
+			t.Error("hints were lost")
+		}
+		if h.concern(h.count(), watchPods(a, "x")) {
+			t.Error("hints concern a later answer")
+		}
+	})
 }
 
 // TestKeys: different users and questions have different keys.
