@@ -195,6 +195,23 @@ const (
 	NoAnswer         = "silent"  // the API server does not answer, or is not ready
 )
 
+// NothingKnown reports whether the spans, the earliest first, leave nothing of a range, in any
+// of the resources. What came late is known if the range has its end.
+func NothingKnown(spans []UnobservedSpan, resources []string, from, to time.Time) bool {
+	for _, name := range resources {
+		known := from
+		for _, s := range spans {
+			if s.Resource == name && !s.From.After(known) && s.To.After(known) && (s.Reason != Late || s.To.After(to)) {
+				known = s.To
+			}
+		}
+		if known.Before(to) {
+			return false
+		}
+	}
+	return len(resources) > 0
+}
+
 // The values of Difference.Selection.
 const (
 	Entered = "entered"

@@ -286,7 +286,7 @@ func (o *changesOptions) list(ctx context.Context, args []string, query url.Valu
 // none says that there are no changes, and of what; or that nothing is known of the range.
 func (o *changesOptions) none(args []string, query url.Values, all api.Changes) (text string, known bool) {
 	text, known = "no changes", true
-	if nothingKnown(all.Unobserved, query["resource"], all.From, all.To) {
+	if api.NothingKnown(all.Unobserved, query["resource"], all.From, all.To) {
 		text, known = "nothing is known of changes", false
 	} else if len(all.Unobserved) > 0 {
 		text = "no observed changes"

@@ -28,6 +28,7 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/gateway"
 	"github.com/watchkeeper/watchkeeper/internal/recording"
 	"github.com/watchkeeper/watchkeeper/internal/upstream"
+	"github.com/watchkeeper/watchkeeper/internal/words"
 )
 
 const findingsAPI = "/watchkeeper/v1/findings"
@@ -256,7 +257,7 @@ func (o *diagnoseOptions) print(w io.Writer, found api.Findings) error {
 		where = " in namespace " + found.Namespace
 	}
 	if counts == nil {
-		counts = []string{fmt.Sprintf("nothing fails of %d objects", found.Objects)}
+		counts = []string{"nothing fails of " + words.Count(found.Objects, "object")}
 	}
 	fmt.Fprintf(&b, "%s\n", o.paint(bold, o.stamp(found.At)+where+": "+strings.Join(counts, ", ")))
 	for _, f := range found.Items {

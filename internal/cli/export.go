@@ -21,6 +21,7 @@ import (
 
 	"github.com/watchkeeper/watchkeeper/internal/completion"
 	"github.com/watchkeeper/watchkeeper/internal/recording"
+	"github.com/watchkeeper/watchkeeper/internal/words"
 )
 
 // exportPath is where a gateway makes recordings.
@@ -196,8 +197,8 @@ func (c *counter) Write(p []byte) (int, error) {
 
 // summarize prints what the recording has, and what it does not hide.
 func (o *exportOptions) summarize(n int64, sum *recording.Summary) {
-	fmt.Fprintf(o.err, "%s: %s, %s to %s, %d resources, %d initial objects, %d changes, %d gaps\n", o.output, size(n),
-		o.stamp(sum.From), o.stamp(sum.To), sum.Resources, sum.Objects, sum.Changes, sum.Gaps)
+	fmt.Fprintf(o.err, "%s: %s, %s to %s, %s, %s, %s, %s\n", o.output, size(n), o.stamp(sum.From), o.stamp(sum.To),
+		words.Count(sum.Resources, "resource"), words.Count(sum.Objects, "initial object"), words.Count(sum.Changes, "change"), words.Count(sum.Gaps, "gap"))
 	printScope(o.err, sum.Scope)
 	printSpans(o.err, &o.zone, sum.From, sum.To, sum.Spans)
 	if sum.Pseudonyms {

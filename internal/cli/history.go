@@ -22,6 +22,7 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/change"
 	"github.com/watchkeeper/watchkeeper/internal/cli/termtext"
 	"github.com/watchkeeper/watchkeeper/internal/completion"
+	"github.com/watchkeeper/watchkeeper/internal/words"
 )
 
 // historyOptions are the flags of history.
@@ -212,7 +213,7 @@ func (o *historyOptions) none(ctx context.Context, n named, from, to kube.Moment
 	if h, err := o.history(ctx); err == nil && (to.At.IsZero() || to.At.After(h.Now)) {
 		to.At = h.Now // which was before v
 	}
-	if from.RV == 0 && to.RV == 0 && nothingKnown(v.Unobserved, []string{v.Resource}, from.At, to.At) {
+	if from.RV == 0 && to.RV == 0 && api.NothingKnown(v.Unobserved, []string{v.Resource}, from.At, to.At) {
 		return fmt.Sprintf("nothing is known of %s in that time", what), false
 	}
 	if len(v.Unobserved) > 0 {
@@ -278,11 +279,7 @@ func (o *output) doubt(c api.Change) string {
 
 // folded describes folded versions.
 func (o *historyOptions) folded(f *api.Fold) string {
-	versions := "versions"
-	if f.Count == 1 {
-		versions = "version"
-	}
-	return fmt.Sprintf("%d %s with noise only (%s) since %s", f.Count, versions, strings.Join(sortedKeys(f.Noise), ", "), o.stamp(f.Oldest.Time))
+	return fmt.Sprintf("%s with noise only (%s) since %s", words.Count(f.Count, "version"), strings.Join(sortedKeys(f.Noise), ", "), o.stamp(f.Oldest.Time))
 }
 
 // by names the authors of a change, each once.

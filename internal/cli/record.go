@@ -14,6 +14,7 @@ import (
 
 	"github.com/watchkeeper/watchkeeper/informer/kube"
 	"github.com/watchkeeper/watchkeeper/internal/api"
+	"github.com/watchkeeper/watchkeeper/internal/words"
 )
 
 // isEvents reports whether a resource is Events. Commands about everything leave them out,
@@ -174,7 +175,7 @@ func (c *client) printUnobserved(ctx context.Context, spans []api.UnobservedSpan
 	lines := outages(gaps, stamp)
 	if more := len(lines) - maxUnobserved; more > 0 {
 		lines = lines[more:]
-		fmt.Fprintf(c.err, "%d earlier spans were not observed: -o json lists them\n", more)
+		fmt.Fprintf(c.err, "%s not observed: -o json lists them\n", words.Count(more, "earlier span"))
 	}
 	for _, line := range lines {
 		fmt.Fprintln(c.err, line)
@@ -222,23 +223,6 @@ func outages(gaps []api.UnobservedSpan, stamp func(time.Time) string) (lines []s
 		lines = append(lines, line)
 	}
 	return lines
-}
-
-// nothingKnown reports whether the spans leave nothing of a range, in any of the resources.
-// They are the earliest first.
-func nothingKnown(spans []api.UnobservedSpan, resources []string, from, to time.Time) bool {
-	for _, name := range resources {
-		known := from
-		for _, s := range spans {
-			if s.Resource == name && !s.From.After(known) && s.To.After(known) {
-				known = s.To
-			}
-		}
-		if known.Before(to) {
-			return false
-		}
-	}
-	return len(resources) > 0
 }
 
 // inRecorded says which resources are recorded: others may have changed.

@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/watchkeeper/watchkeeper/internal/api"
+	"github.com/watchkeeper/watchkeeper/internal/words"
 )
 
 // flapSpan is in which time a HorizontalPodAutoscaler flaps if it scales up and down minFlaps
@@ -93,4 +94,4 @@ func (s *State) rescales(uid string) (up, down int, turned time.Time, says []str
 	return up, down, turned, says
 }
 
-func times(n int) string { return fmt.Sprintf("%d times", n) }
+func times(n int) string { return words.Count(n, "time") }

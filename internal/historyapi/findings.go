@@ -27,6 +27,7 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/status"
 	"github.com/watchkeeper/watchkeeper/internal/timeline"
 	"github.com/watchkeeper/watchkeeper/internal/upstream"
+	"github.com/watchkeeper/watchkeeper/internal/words"
 )
 
 // FindingsPath serves findings. They need the same rights as the history.
@@ -95,7 +96,7 @@ func (c *call) findings() (any, error) {
 	}
 	if more := len(f.found) - maxFindings; more > 0 {
 		f.found = f.found[:maxFindings]
-		f.out.LeftOut = append(f.out.LeftOut, fmt.Sprintf("%d findings of less importance, over the limit of %d", more, maxFindings))
+		f.out.LeftOut = append(f.out.LeftOut, fmt.Sprintf("%s of less importance, over the limit of %d", words.Count(more, "finding"), maxFindings))
 	}
 	for i, one := range f.found {
 		item, err := f.item(one, i < maxExplained)
@@ -108,7 +109,7 @@ func (c *call) findings() (any, error) {
 		f.out.LeftOut = append(f.out.LeftOut, fmt.Sprintf("some of the changes before: more than %d were compared, or %d MiB", maxCompared, maxPageBytes>>20))
 	}
 	if more := len(f.found) - maxExplained; more > 0 {
-		f.out.LeftOut = append(f.out.LeftOut, fmt.Sprintf("the changes before the last %d findings: they are read for %d", more, maxExplained))
+		f.out.LeftOut = append(f.out.LeftOut, fmt.Sprintf("the changes before the last %s: they are read for %d", words.Count(more, "finding"), maxExplained))
 	}
 	return f.out, nil
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/history"
 	"github.com/watchkeeper/watchkeeper/internal/past"
 	"github.com/watchkeeper/watchkeeper/internal/request"
+	"github.com/watchkeeper/watchkeeper/internal/words"
 )
 
 // versions returns the versions of one object, the newest first.
@@ -82,7 +83,7 @@ func missed(spans []api.UnobservedSpan) (text string) {
 		text = fmt.Sprintf("; %s were not observed between %s and %s", last.Resource, past.Stamp(last.From), past.Stamp(last.To))
 	}
 	if more := len(spans) - 1; more > 0 {
-		text += fmt.Sprintf(", nor in %d earlier spans", more)
+		text += ", nor in " + words.Count(more, "earlier span")
 	}
 	return text
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/watchkeeper/watchkeeper/internal/livetable/feed"
 	"github.com/watchkeeper/watchkeeper/internal/livetable/table"
+	"github.com/watchkeeper/watchkeeper/internal/words"
 )
 
 // noticeFor is how long a notice is shown.
@@ -35,7 +36,7 @@ func (m *model) status(now time.Time) []string {
 	for _, s := range m.streams {
 		rate += s.table().Rate(now)
 	}
-	parts = append(parts, plural(m.rows(), "row"))
+	parts = append(parts, words.Count(m.rows(), "row"))
 	if !m.past.still {
 		parts = append(parts, fmt.Sprintf("%.0f changes/s", rate))
 	}
@@ -43,13 +44,6 @@ func (m *model) status(now time.Time) []string {
 		return append(parts, "Enter keeps the filter, Esc ends it")
 	}
 	return append(parts, "? help")
-}
-
-func plural(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }
 
 // state says how well the tables agree with the cluster.
@@ -62,7 +56,7 @@ func (m *model) state(now time.Time) string {
 		for _, s := range m.streams {
 			waiting += s.feed.Waiting()
 		}
-		return "paused, " + plural(waiting, "change") + " since"
+		return "paused, " + words.Count(waiting, "change") + " since"
 	}
 	worst := feed.State{Phase: feed.Live}
 	for _, s := range m.streams {

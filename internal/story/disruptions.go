@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/watchkeeper/watchkeeper/internal/api"
+	"github.com/watchkeeper/watchkeeper/internal/words"
 )
 
 // disruptedBy has the reasons of the condition DisruptionTarget, in words.
@@ -97,7 +98,7 @@ func (t *teller) tellDisruption(all []hit) {
 	if preempted {
 		how = t.priorities(ep, []*thing{first.pod}) + how
 	}
-	ep.Title = fmt.Sprintf("%s: %s %s", t.calledName(wl), plural(len(pods), "Pod"), how)
+	ep.Title = fmt.Sprintf("%s: %s %s", t.calledName(wl), words.Count(len(pods), "Pod"), how)
 	if wl.kind == "Pod" {
 		ep.Title = fmt.Sprintf("%s %s", t.calledName(wl), how)
 	}

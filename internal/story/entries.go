@@ -6,7 +6,6 @@ package story
 import (
 	"cmp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/watchkeeper/watchkeeper/informer/kube"
@@ -238,14 +237,4 @@ func (e *entry) with(texts ...string) string {
 		texts = append(slices.Clone(texts), by[1:])
 	}
 	return strings.Join(texts, ", ")
-}
-
-func plural(n int, one string) string {
-	switch {
-	case n == 1:
-		return "1 " + one
-	case strings.HasSuffix(one, "y") && !strings.HasSuffix(one, "ay"):
-		return strconv.Itoa(n) + " " + strings.TrimSuffix(one, "y") + "ies"
-	}
-	return strconv.Itoa(n) + " " + one + "s"
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/watchkeeper/watchkeeper/internal/api"
 	"github.com/watchkeeper/watchkeeper/internal/change"
+	"github.com/watchkeeper/watchkeeper/internal/words"
 )
 
 // Ranks order the episodes that claim or cover the same entry: the first one gets it.
@@ -198,25 +199,20 @@ func otherTitle(ep *episode) string {
 		return clip(strings.Join(said, "; "), 2*maxDetail)
 	}
 	for i, kind := range kinds {
-		of := plurals(kind)
+		of := words.Plural(kind)
 		if names[kind] != "" { // all of one object
 			of = kind + " " + names[kind]
 		}
-		kinds[i] = plural(counts[kind], "change") + " of " + of
+		kinds[i] = words.Count(counts[kind], "change") + " of " + of
 	}
 	if events > 0 {
-		kinds = append(kinds, plural(events, "Event"))
+		kinds = append(kinds, words.Count(events, "Event"))
 	}
 	title := "other: " + list(kinds, 4, "kind")
 	if len(ep.said) > 0 {
 		title = fmt.Sprintf("%s %s: Warning %s; %s", ep.said[0].Kind, ep.said[0].Name, brief(ep.said[0].Text), title)
 	}
 	return title
-}
-
-func plurals(kind string) string {
-	_, text, _ := strings.Cut(plural(2, kind), " ")
-	return text
 }
 
 // target names the object of the story.

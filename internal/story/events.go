@@ -15,6 +15,7 @@ import (
 	"github.com/watchkeeper/watchkeeper/informer/kube"
 	"github.com/watchkeeper/watchkeeper/internal/api"
 	"github.com/watchkeeper/watchkeeper/internal/change"
+	"github.com/watchkeeper/watchkeeper/internal/words"
 )
 
 // maxPause is the pause after which an Event that occurs again gets another entry.
@@ -203,9 +204,9 @@ func (ev *event) what() []string {
 	}
 	out := []string{clip(text, maxMessage)}
 	if n := len(ev.messages) - 1; n > 0 {
-		more := fmt.Sprintf("and %s like it", plural(n, "message"))
+		more := fmt.Sprintf("and %s like it", words.Count(n, "message"))
 		if len(ev.objects) > 1 {
-			more += fmt.Sprintf(" about %s", plural(len(ev.objects), ev.about().Kind))
+			more += fmt.Sprintf(" about %s", words.Count(len(ev.objects), ev.about().Kind))
 		}
 		out = append(out, more)
 	}

@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/watchkeeper/watchkeeper/internal/api"
+	"github.com/watchkeeper/watchkeeper/internal/words"
 )
 
 // A failure is a time in which a Pod has faults of one class.
@@ -264,7 +265,7 @@ func summary(all []*failure) string {
 		if i > 0 {
 			text = r
 		}
-		said = append(said, plural(n, "Pod")+" "+text)
+		said = append(said, words.Count(n, "Pod")+" "+text)
 	}
 	return strings.Join(said, ", ")
 }
@@ -360,7 +361,7 @@ func (t *teller) otherFailures() {
 			ep.claims = append(ep.claims, f.claims...)
 		}
 		if restarted > 0 {
-			title += fmt.Sprintf(", %s", plural(restarted, "restart"))
+			title += fmt.Sprintf(", %s", words.Count(restarted, "restart"))
 		}
 		if i := slices.IndexFunc(g.all, func(f *failure) bool { return !f.known }); i >= 0 {
 			title += "; began before " + stamp(g.all[i].from)

@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/watchkeeper/watchkeeper/internal/api"
+	"github.com/watchkeeper/watchkeeper/internal/words"
 )
 
 // pressures are conditions of Nodes that are bad if they are true.
@@ -156,12 +157,12 @@ func (t *teller) counted(pods []*thing) string {
 		counts[wl]++
 	}
 	if len(owners) == 1 {
-		return fmt.Sprintf("%s of %s", plural(len(pods), "Pod"), owners[0])
+		return fmt.Sprintf("%s of %s", words.Count(len(pods), "Pod"), owners[0])
 	}
 	for i, wl := range owners {
 		owners[i] = fmt.Sprintf("%d of %s", counts[wl], wl)
 	}
-	return fmt.Sprintf("%s (%s)", plural(len(pods), "Pod"), list(owners, 6, "workload"))
+	return fmt.Sprintf("%s (%s)", words.Count(len(pods), "Pod"), list(owners, 6, "workload"))
 }
 
 func within(at, from, to time.Time) bool { return !at.Before(from) && !at.After(to) }

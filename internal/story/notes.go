@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/watchkeeper/watchkeeper/internal/api"
+	"github.com/watchkeeper/watchkeeper/internal/words"
 )
 
 const (
@@ -115,7 +116,7 @@ func (n *notes) tell(ep *episode) {
 		case i < maxNotes:
 			ep.Title += "; " + one.text
 		case i == maxNotes:
-			ep.Title += "; " + plural(len(during)-maxNotes, "further change")
+			ep.Title += "; " + words.Count(len(during)-maxNotes, "further change")
 		}
 	}
 }

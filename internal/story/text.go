@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/watchkeeper/watchkeeper/internal/change"
+	"github.com/watchkeeper/watchkeeper/internal/words"
 )
 
 // maxMessage limits the bytes of a message, maxDetail those of a detail in a title.
@@ -97,7 +98,7 @@ func lasted(d time.Duration) string {
 // list joins a few texts, and counts the others, which are so many of a kind.
 func list(all []string, most int, kind string) string {
 	if len(all) > most {
-		return strings.Join(all[:most], ", ") + " and " + plural(len(all)-most, "other "+kind)
+		return strings.Join(all[:most], ", ") + " and " + words.Count(len(all)-most, "other "+kind)
 	}
 	return strings.Join(all, ", ")
 }

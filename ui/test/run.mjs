@@ -42,6 +42,8 @@ const args = process.argv.slice(2);
 const keep = args.includes('--keep');
 const short = args.includes('--short');
 const patterns = args.filter((arg) => !arg.startsWith('--'));
+const flags = args.filter((arg) => arg.startsWith('--') && !['--keep', '--short'].includes(arg));
+if (flags.length) throw new Error(`unknown: ${flags}; usage: node test/run.mjs [--short] [--keep] [part of a file's name]...`);
 const here = fileURLToPath(new URL('.', import.meta.url));
 const all = readdirSync(here).filter((name) => name.endsWith('.test.mjs')).map((name) => name.replace('.test.mjs', ''));
 const names = all.filter((name) => (!short || SHORT.includes(name)) && (patterns.length === 0 || patterns.some((pattern) => `${name}.test.mjs`.includes(pattern))));

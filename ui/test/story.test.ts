@@ -37,6 +37,10 @@ test('what is not known is not told as nothing that has changed', () => {
   assert.equal(told('gap', '22:10:00', '22:20:00'), 'nothing is known to have changed in that time');
   assert.equal(told('stopped', '22:00:00', '23:00:00', 'pods'), 'nothing is known to have changed in that time');
   for (const reason of ['stopped', 'silent', 'gap', 'before']) assert.equal(told(reason, '21:59:59.5', '23:00:00.5'), 'nothing is known of that time');
+  const two = (...spans: [string, string, string][]): string => tell([], { unobserved: spans.map(([reason, from, to]) => ({ resource: 'deployments.apps', reason, from: at(from), to: at(to) })) }).number();
+  assert.equal(two(['before', '21:00:00', '22:10:00'], ['gap', '22:10:00', '23:00:00']), 'nothing is known of that time');
+  assert.equal(two(['before', '21:00:00', '22:10:00'], ['gap', '22:20:00', '23:00:00']), 'nothing is known to have changed in that time');
+  assert.equal(told('late', '22:00:00', '23:00:01'), 'nothing is known of that time');
 });
 
 test('how many episodes there are, and which is the most important', () => {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/watchkeeper/watchkeeper/internal/cli/termtext"
 	"github.com/watchkeeper/watchkeeper/internal/sheet"
+	"github.com/watchkeeper/watchkeeper/internal/words"
 )
 
 // parallel is how many requests run at a time.
@@ -119,7 +120,7 @@ func (c *command) each(ctx context.Context, done string, steps []*step, do func(
 			mu.Lock()
 			defer mu.Unlock()
 			if n++; n%progressEvery == 0 && n < len(steps) {
-				c.note("%s %d of %d objects", done, n, len(steps))
+				c.note("%s %d of %s", done, n, words.Count(len(steps), "object"))
 			}
 		})
 	}

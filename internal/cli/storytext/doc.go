@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/watchkeeper/watchkeeper/internal/api"
+	"github.com/watchkeeper/watchkeeper/internal/words"
 )
 
 // Options say how a story is printed.
@@ -290,5 +291,5 @@ func (p *printer) spans(reason, says string) string {
 			resources = append(resources, u.Resource)
 		}
 	}
-	return fmt.Sprintf("%s in %d spans between %s and %s (-v lists them): %s", says, n, p.stamp(from), p.stamp(to), strings.Join(resources, ", "))
+	return fmt.Sprintf("%s in %s between %s and %s (-v lists them): %s", says, words.Count(n, "span"), p.stamp(from), p.stamp(to), strings.Join(resources, ", "))
 }

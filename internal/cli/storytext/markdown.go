@@ -11,6 +11,7 @@ import (
 
 	"github.com/watchkeeper/watchkeeper/internal/api"
 	"github.com/watchkeeper/watchkeeper/internal/cli/termtext"
+	"github.com/watchkeeper/watchkeeper/internal/words"
 )
 
 // Markdown prints a story as an incident report.
@@ -23,7 +24,10 @@ func Markdown(w io.Writer, s api.Story, o Options) error {
 	if main != nil {
 		fmt.Fprintf(&b, "**%s %s**\n\n", p.span(*main), escape(main.Title))
 	}
-	fmt.Fprintf(&b, "%s, written from %d versions of %d objects.\n", p.covered(), p.Versions, p.Objects)
+	if len(p.Episodes) == 0 {
+		fmt.Fprintf(&b, "**%s**\n\n", nothing(s))
+	}
+	fmt.Fprintf(&b, "%s, written from %s of %s.\n", p.covered(), words.Count(p.Versions, "version"), words.Count(p.Objects, "object"))
 	if main != nil && len(main.Causes) > 0 {
 		fmt.Fprint(&b, "\n## What the objects say\n\n| Object | Field | Says |\n|---|---|---|\n")
 		for _, c := range main.Causes {

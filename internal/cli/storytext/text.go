@@ -7,11 +7,11 @@ import (
 	"bytes"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 
 	"github.com/watchkeeper/watchkeeper/internal/api"
 	"github.com/watchkeeper/watchkeeper/internal/cli/termtext"
+	"github.com/watchkeeper/watchkeeper/internal/words"
 )
 
 // colors show the severity of an episode; a word says it, too.
@@ -36,7 +36,7 @@ func Text(w io.Writer, s api.Story, o Options) error {
 	case n == 1:
 		fmt.Fprint(&b, ":\n")
 	default:
-		fmt.Fprintf(&b, ": %d episodes\n", n)
+		fmt.Fprintf(&b, ": %s\n", words.Count(n, "episode"))
 	}
 	for _, e := range p.Episodes {
 		if len(p.Episodes) > 1 {
@@ -57,9 +57,7 @@ func Text(w io.Writer, s api.Story, o Options) error {
 
 // Unknown reports whether nothing is known of the object of a story in its time.
 func Unknown(s api.Story) bool {
-	return slices.ContainsFunc(s.Unobserved, func(u api.UnobservedSpan) bool {
-		return u.Reason != api.Late && !u.From.After(s.From) && !u.To.Before(s.To) && u.Resource == s.Resource
-	})
+	return api.NothingKnown(s.Unobserved, []string{s.Resource}, s.From, s.To)
 }
 
 // nothing says what is known of the time of a story without episodes.
@@ -67,15 +65,15 @@ func nothing(s api.Story) string {
 	if Unknown(s) {
 		return "nothing is known of that time"
 	}
-	words := "nothing has changed in that time"
+	text := "nothing has changed in that time"
 	for _, u := range s.Unobserved {
 		switch {
 		case u.Reason == api.Late || !u.To.After(s.From) || !u.From.Before(s.To):
 		case u.Reason != api.BeforeRecord: // the header has that
-			words = "nothing is known to have changed in that time"
+			text = "nothing is known to have changed in that time"
 		}
 	}
-	return words
+	return text
 }
 
 // episode prints the line of an episode, and its causes.

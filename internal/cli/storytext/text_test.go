@@ -5,6 +5,8 @@ package storytext
 
 import (
 	"bytes"
+	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -24,16 +26,19 @@ func TestNothing(t *testing.T) {
 	const changed, known, nothing = ": nothing has changed in that time\n", ": nothing is known to have changed in that time\n", ": nothing is known of that time\n"
 	for want, unobserved := range map[string][][]api.UnobservedSpan{
 		changed: {nil, span("pods", api.Late, 0, 60), span("pods", api.BeforeRecord, -20, 20), span("pods", api.InGap, -20, 0), span("pods", api.RecordingStopped, 60, 90)},
-		known:   {span("pods", api.InGap, 10, 20), span("pods", api.NoAnswer, 40, 70), span("nodes", api.RecordingStopped, 0, 60)},
-		nothing: {span("pods", api.RecordingStopped, 0, 60), span("pods", api.NoAnswer, -5, 60), span("pods", api.InGap, -5, 70), span("pods", api.BeforeRecord, -5, 70)},
+		known: {span("pods", api.InGap, 10, 20), span("pods", api.NoAnswer, 40, 70), span("nodes", api.RecordingStopped, 0, 60),
+			slices.Concat(span("pods", api.BeforeRecord, 0, 20), span("pods", api.InGap, 30, 60))},
+		nothing: {span("pods", api.RecordingStopped, 0, 60), span("pods", api.NoAnswer, -5, 60), span("pods", api.InGap, -5, 70), span("pods", api.BeforeRecord, -5, 70),
+			span("pods", api.Late, -5, 61), slices.Concat(span("pods", api.BeforeRecord, 0, 20), span("pods", api.InGap, 20, 60))},
 	} {
 		for _, spans := range unobserved {
-			var b bytes.Buffer
-			if err := Text(&b, api.Story{Resource: "pods", Kind: "Pod", Name: "web", From: noon, To: noon.Add(time.Hour), Unobserved: spans}, Options{Zone: time.UTC}); err != nil {
+			s := api.Story{Resource: "pods", Kind: "Pod", Name: "web", From: noon, To: noon.Add(time.Hour), Unobserved: spans}
+			var text, report bytes.Buffer
+			if err := errors.Join(Text(&text, s, Options{Zone: time.UTC}), Markdown(&report, s, Options{Zone: time.UTC})); err != nil {
 				t.Fatal(err)
 			}
-			if !strings.Contains(b.String(), want) {
-				t.Errorf("%+v: %s, want%s", spans, b.String(), want)
+			if bold := "\n**" + strings.Trim(want, ": \n") + "**\n"; !strings.Contains(text.String(), want) || !strings.Contains(report.String(), bold) {
+				t.Errorf("%+v: %s\n%s, want%s", spans, text.String(), report.String(), want)
 			}
 		}
 	}

@@ -4,6 +4,7 @@
 /** The difference between a version of an object and the previous one, loaded when the entry is opened. */
 
 import { useEffect, useState } from 'preact/hooks';
+import { count } from '../data/quantity';
 import type { Change, History } from '../time/history';
 import { hunks, yamlLines, type DiffLine, type Hunk } from './diff';
 
@@ -39,7 +40,7 @@ export const Hunks = ({ hunks }: { hunks: Hunk[] }) => (
         {hunk.path && <figcaption class="mono">{hunk.path}</figcaption>}
         <pre tabIndex={hunk.lines.length > 12 ? 0 : undefined}>
           {hunk.lines.slice(0, maxLines).map((line, n) => <Line key={n} line={line} />)}
-          {hunk.lines.length > maxLines && <div class="muted">and {hunk.lines.length - maxLines} more lines</div>}
+          {hunk.lines.length > maxLines && <div class="muted">and {count(hunk.lines.length - maxLines, 'more line')}</div>}
         </pre>
       </figure>
     ))}

@@ -117,8 +117,10 @@ export class Teller {
     if (this.episodes.length) return count(this.episodes.length, 'episode');
     const { resource, from, to, unobserved = [] } = this.story;
     const [first, last] = [Date.parse(from), Date.parse(to)];
-    const missed = unobserved.map((span) => ({ ...span, from: Date.parse(span.from), to: Date.parse(span.to) })).filter((span) => span.reason !== 'late' && span.to > first && span.from < last);
-    if (missed.some((span) => span.resource === resource && span.from <= first && span.to >= last)) return 'nothing is known of that time';
+    const missed = unobserved.map((span) => ({ ...span, from: Date.parse(span.from), to: Date.parse(span.to) })).filter((span) => (span.reason !== 'late' || span.to > last) && span.to > first && span.from < last);
+    // The spans of a resource are the earliest first.
+    const known = missed.reduce((until, span) => (span.resource === resource && span.from <= until ? Math.max(until, span.to) : until), first);
+    if (known >= last) return 'nothing is known of that time';
     return missed.some(({ reason }) => reason !== BEFORE) ? 'nothing is known to have changed in that time' : 'nothing has changed in that time';
   }
 

@@ -9,6 +9,7 @@ import { getJSON } from '../app/api';
 import { now } from '../app/now';
 import { generalTerms } from '../app/filter';
 import { ALL, filter, kinds, marks, mode, onlyDeleted, range, reach, selection, selectionOf, statusUpdates, tab } from '../app/state';
+import { count } from '../data/quantity';
 import { SideTabs } from '../shell/side-tabs';
 import { ChangeRow, showMoment } from './change-row';
 import { Export, ExportButton } from './export';
@@ -185,7 +186,7 @@ function Kinds({ counts, found }: { counts: Counts | null; found: Page<ObjectCha
     <div class="kinds" role="group" aria-label="Filter by resource">
       {all.map(({ name, n }) => {
         const on = chosen.includes(name);
-        return <button key={name} class="label" aria-pressed={on} title={`${name}: ${n.toLocaleString('en')} changes, with status updates`} onClick={() => (kinds.value = on ? chosen.filter((k) => k !== name) : [...chosen, name])}>{name.split('.')[0]} <b>{chipWords(n, listed(name))}</b></button>;
+        return <button key={name} class="label" aria-pressed={on} title={`${name}: ${count(n, 'change')}, with status updates`} onClick={() => (kinds.value = on ? chosen.filter((k) => k !== name) : [...chosen, name])}>{name.split('.')[0]} <b>{chipWords(n, listed(name))}</b></button>;
       })}
     </div>
   );
