@@ -29,6 +29,12 @@ type Story struct {
 	Unobserved []UnobservedSpan `json:"unobserved,omitempty"`
 }
 
+// Values of Episode.BegunBefore.
+const (
+	StoryBegin  = "story"
+	RecordBegin = "record" // nothing was recorded before From
+)
+
 // Severities of an [Episode].
 const (
 	EpisodeFailed  = "failed"
@@ -57,6 +63,13 @@ type Episode struct {
 	Severity string    `json:"severity"`
 	From     time.Time `json:"from"`
 	To       time.Time `json:"to"`
+	// BegunBefore is StoryBegin or RecordBegin if the episode has begun before From, at a time
+	// that is not known.
+	BegunBefore string `json:"begunBefore,omitempty"`
+	// NotBefore is set if it began between NotBefore and From, which was not observed, and
+	// EndNotBefore if it ended between EndNotBefore and To.
+	NotBefore    time.Time `json:"notBefore,omitzero"`
+	EndNotBefore time.Time `json:"endNotBefore,omitzero"`
 	// Ongoing is set if the episode had not ended at the end of the story, or when it was last
 	// observed.
 	Ongoing bool `json:"ongoing,omitempty"`

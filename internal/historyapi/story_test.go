@@ -214,13 +214,13 @@ func TestStoryCut(t *testing.T) {
 	st := f.Stream(pasttest.Pods, 100, 0, pasttest.Thing(t, "default/a", 90, `{kind: Pod, apiVersion: v1, status: {phase: Running, containerStatuses: [{name: main, state: {waiting: {reason: CrashLoopBackOff}}, lastState: {terminated: {exitCode: 1}}}]}}`))
 	f.Events(st, 200)
 	s := decoded[api.Story](t, f.story(historyapi.StoryPath+"/api/v1/namespaces/default/pods/a?since="+f.when(-600)+"&until="+f.when(90)))
-	if len(s.Episodes) != 1 || !s.Episodes[0].From.Equal(f.At(0)) || !strings.Contains(s.Episodes[0].Title, "began before "+f.At(0).UTC().Format("15:04:05Z")) {
+	if len(s.Episodes) != 1 || !s.Episodes[0].From.Equal(f.At(0)) || s.Episodes[0].BegunBefore != api.RecordBegin {
 		t.Errorf("the record begins at %v: %+v", f.At(0), s.Episodes)
 	}
 	if err := st.AppendGap(nil, 300, f.At(200)); err != nil {
 		t.Fatal(err)
 	}
-	for until, want := range map[float64]string{90: "still so at the end of the story", 150: "still so when it was last observed, " + f.At(100).UTC().Format("15:04:05Z"), 250: "still so at the end of the story"} {
+	for until, want := range map[float64]string{90: "still so at the end of the story", 150: "still so when it was last observed", 250: "still so at the end of the story"} {
 		s := decoded[api.Story](t, f.story(historyapi.StoryPath+"/api/v1/namespaces/default/pods/a?since="+f.when(10)+"&until="+f.when(until)))
 		if len(s.Episodes) != 1 || !strings.HasSuffix(s.Episodes[0].Title, want) || !s.To.Equal(f.At(until)) {
 			t.Errorf("until %v: %+v, want %q", until, s, want)

@@ -73,7 +73,7 @@ func (t *teller) tellCreation(th *thing, span conditionSpan, refused []*event) {
 	n := t.quotaChanges(message, ep.From, ep.To)
 	n.tell(ep)
 	if !span.open {
-		ep.Title += "; over after " + took(span.from, span.to)
+		ep.Title += "; over after " + t.took(span.from, span.to)
 	}
 	t.add(ep)
 }
@@ -101,7 +101,7 @@ func (t *teller) jobs() {
 				}
 			}
 			if created {
-				ep.Title += " after " + took(from, ep.To)
+				ep.Title += " after " + t.took(from, ep.To)
 			}
 			ep.claims = span.claims
 			ep.covers = func(e *entry) bool {

@@ -82,18 +82,15 @@ func (t *teller) tellFinalizers(th *thing, i int) {
 		case names == "" && ep.Ongoing:
 			title = fmt.Sprintf("%s %s terminates", th.kind, th.key.Name())
 		case names == "":
-			title = fmt.Sprintf("deletion of %s %s waited for %s", th.kind, th.key.Name(), lasted(waited))
+			title = fmt.Sprintf("deletion of %s %s waited for %s", th.kind, th.key.Name(), t.took(first.at, end))
 		case !ep.Ongoing:
-			title = fmt.Sprintf("deletion of %s %s was blocked by its finalizers (%s) for %s", th.kind, th.key.Name(), names, lasted(waited))
+			title = fmt.Sprintf("deletion of %s %s was blocked by its finalizers (%s) for %s", th.kind, th.key.Name(), names, t.took(first.at, end))
 		case len(final.look().Metadata.Finalizers) == 0:
 			title = fmt.Sprintf("%s %s terminates, and has no finalizers", th.kind, th.key.Name())
 		}
-		if first.initial {
-			title += "; it was requested before " + stamp(first.at)
-		}
 		inside := t.heldUpBy(th, first.at, end)
 		if len(inside) > 0 && !ep.Ongoing {
-			title = fmt.Sprintf("deletion of %s %s was held up for %s by %s", th.kind, th.key.Name(), took(first.at, end), t.finalizersOf(ep, inside))
+			title = fmt.Sprintf("deletion of %s %s was held up for %s by %s", th.kind, th.key.Name(), t.took(first.at, end), t.finalizersOf(ep, inside))
 		} else if len(inside) > 0 {
 			title = fmt.Sprintf("deletion of %s %s waits for %s", th.kind, th.key.Name(), t.finalizersOf(ep, inside))
 		}
@@ -133,9 +130,6 @@ func (t *teller) tellTerminating(pod *thing, i int) {
 	ep := &episode{rank: rankDeletion}
 	ep.Kind, ep.Severity, ep.From, ep.To, ep.Ongoing = api.EpisodeDeletion, api.EpisodeFailed, s.at, t.To, true
 	ep.Title = fmt.Sprintf("Pod %s terminates, %s longer than its grace period", pod.key.Name(), lasted(late))
-	if s.initial {
-		ep.Title += "; began before " + stamp(s.at)
-	}
 	ep.said = addCause(nil, api.Cause{Kind: "Pod", Namespace: pod.key.Namespace(), Name: pod.key.Name(), Field: "metadata.deletionTimestamp", Text: due.UTC().Format(time.RFC3339)})
 	ep.claims = claim(s)
 	ep.covers = func(e *entry) bool { return e.thing == pod }
@@ -173,7 +167,7 @@ func (t *teller) finalizersOf(ep *episode, all []*thing) string {
 		ep.said = addCause(ep.said, api.Cause{Kind: th.kind, Namespace: th.key.Namespace(), Name: th.key.Name(), Field: "metadata.finalizers", Text: names})
 		text := fmt.Sprintf("%s %s (finalizer %s", th.kind, th.key.Name(), names)
 		if !th.gone.IsZero() {
-			text += ", gone after " + took(th.states[i].at, th.gone)
+			text += ", gone after " + t.took(th.states[i].at, th.gone)
 		}
 		texts = append(texts, text+")")
 	}

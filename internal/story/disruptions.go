@@ -142,7 +142,7 @@ func (t *teller) preemption(ep *episode, said []string) {
 	case len(preferred) > 0:
 		wl := t.workload(preferred[0])
 		ep.Title += " for " + strings.TrimSpace(t.counted(preferred)+" "+t.priorities(ep, preferred))
-		var n notes
+		n := notes{t: t}
 		for _, th := range t.ofKind(wl.kind) {
 			if th.named() != wl || wl.kind == "Pod" {
 				continue

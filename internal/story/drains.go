@@ -52,10 +52,7 @@ func (t *teller) cordons(node *thing) {
 		ep.Title = title
 		budgets := t.budgets(ep, hits)
 		if title = ep.Title; end != nil {
-			title += "; uncordoned" + end.entry.by() + " after " + took(ep.From, ep.To)
-		}
-		if s.initial {
-			title += "; it was when the story begins"
+			title += "; uncordoned" + end.entry.by() + " after " + t.took(ep.From, ep.To)
 		}
 		ep.Title = title
 		ep.covers = func(e *entry) bool {

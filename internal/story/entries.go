@@ -55,15 +55,19 @@ func (t *teller) read(o *Object) {
 	}
 	before := o.Initial
 	if before != nil {
-		at := t.From
+		at, begun := t.From, api.StoryBegin
 		if o.Since.After(at) {
-			at = o.Since
+			at, begun = o.Since, api.RecordBegin
 		}
+		t.edge(at, edge{before: begun})
 		begin(&state{at: at, o: before, initial: true})
 	}
 	for _, v := range o.Versions {
 		if v.Object == nil {
 			continue
+		}
+		if !v.NotBefore.IsZero() {
+			t.edge(v.Time, edge{notBefore: v.NotBefore})
 		}
 		if v.Type == kube.Deleted {
 			if th != nil {
@@ -117,13 +121,10 @@ func (t *teller) entryOf(o *Object, v Version, before *scan.Object) *entry {
 // entry adds an entry for a version.
 func (t *teller) entry(o *Object, v Version, typ string, what []string) *entry {
 	e := &entry{rv: v.Object.RV, StoryEntry: api.StoryEntry{
-		Time: v.Time.UTC(), NotBefore: v.NotBefore.UTC(), Inferred: v.Inferred, Type: typ, ResourceVersion: kube.FormatRV(v.Object.RV),
+		Time: v.Time.UTC(), NotBefore: v.NotBefore, Inferred: v.Inferred, Type: typ, ResourceVersion: kube.FormatRV(v.Object.RV),
 		Resource: o.Resource.GroupResource(), Path: objectPath(o.Resource, o.Key),
 		Kind: v.Object.Kind, Namespace: o.Key.Namespace(), Name: o.Key.Name(), What: what,
 	}}
-	if v.NotBefore.IsZero() {
-		e.NotBefore = v.NotBefore
-	}
 	t.entries = append(t.entries, e)
 	return e
 }

@@ -111,6 +111,7 @@ func (t *teller) assemble() []api.Episode {
 		if ep.To.Before(ep.From) {
 			ep.To = ep.From
 		}
+		t.observed(&ep.Episode)
 		for _, c := range ep.said {
 			ep.Causes = append(ep.Causes, c.Cause)
 		}

@@ -23,7 +23,6 @@ type failure struct {
 	fault     fault // the one that says most
 	from, to  time.Time
 	ended     bool   // false if it lasts at the end of the span
-	known     bool   // from is when it began; otherwise it began before the span
 	end       string // how it ended
 	restarts  int32  // of containers, meanwhile
 	claims    []*entry
@@ -56,8 +55,7 @@ func (t *teller) failuresOfPods() {
 				continue
 			}
 			if open == nil {
-				at, created := pod.begin()
-				open = &failure{pod: pod, workload: t.workload(pod), fault: *f, from: s.at, known: created || s.at.After(at)}
+				open = &failure{pod: pod, workload: t.workload(pod), fault: *f, from: s.at}
 				t.failures = append(t.failures, open)
 			}
 			if f.weight >= open.fault.weight {
@@ -363,9 +361,6 @@ func (t *teller) otherFailures() {
 		if restarted > 0 {
 			title += fmt.Sprintf(", %s", words.Count(restarted, "restart"))
 		}
-		if i := slices.IndexFunc(g.all, func(f *failure) bool { return !f.known }); i >= 0 {
-			title += "; began before " + stamp(g.all[i].from)
-		}
 		ep.Title, ep.said = title, causes(g.all)
 		n := t.changes(g)
 		n.tell(ep)
@@ -409,9 +404,7 @@ func (t *teller) ending(ep *episode, g *group) string {
 		}
 		return ", until recovered or deleted"
 	case g.all[0].fault.class == unschedulable:
-		return ", scheduled after " + took(g.from, g.to)
+		return ", scheduled after " + t.took(g.from, g.to)
 	}
-	return ", recovered after " + took(g.from, g.to)
+	return ", recovered after " + t.took(g.from, g.to)
 }
-
-func stamp(t time.Time) string { return t.UTC().Format("15:04:05Z") }

@@ -107,14 +107,8 @@ func (t *teller) tellNode(node *thing, span conditionSpan, state, severity strin
 			}
 		}
 	}
-	switch {
-	case span.known && span.open:
-	case span.known:
-		title += "; over after " + took(span.from, span.to)
-	case span.open:
-		title += "; began before " + stamp(span.from)
-	default:
-		title += "; began before " + stamp(span.from) + ", until " + stamp(span.to)
+	if !span.open {
+		title += "; over after " + t.took(span.from, span.to)
 	}
 	ep.Title = title
 	ep.covers = func(e *entry) bool { return e.thing == node || e.Kind == "Pod" && on[e.Name] }

@@ -23,6 +23,7 @@ const (
 // Notes are changes that are mentioned with an episode, because its objects use, or are limited
 // by, what was changed. That they are its cause is not said: no object says so.
 type notes struct {
+	t              *teller
 	before, during []noted
 }
 
@@ -69,21 +70,21 @@ func (n *notes) addOne(of string, e *entry, from time.Time, explanation string, 
 		verb += " (" + details + ")"
 	}
 	if e.Time.After(from) {
-		n.during = append(n.during, noted{e, fmt.Sprintf("%s later %s %s", took(from, e.Time), of, verb), other})
+		n.during = append(n.during, noted{e, fmt.Sprintf("%s later %s %s", n.t.took(from, e.Time), of, verb), other})
 		return
 	}
 	if explanation != "" {
 		of += ", " + explanation + ","
 	}
-	n.before = append(n.before, noted{e, after(e.Time, from) + of + " " + verb, other})
+	n.before = append(n.before, noted{e, n.t.after(e.Time, from) + of + " " + verb, other})
 }
 
 // after says how long after a time another is.
-func after(first, then time.Time) string {
-	if then.Sub(first) < 2*time.Second {
+func (t *teller) after(first, then time.Time) string {
+	if earliest, _, ok := t.bounds(first); ok && then.Sub(earliest) < 2*time.Second {
 		return "right after "
 	}
-	return took(first, then) + " after "
+	return t.took(first, then) + " after "
 }
 
 // tell mentions the changes in an episode: what came before begins its title, what came later
@@ -122,7 +123,8 @@ func (n *notes) tell(ep *episode) {
 }
 
 // changes notes changes of the ConfigMaps and Secrets that failed Pods use.
-func (t *teller) changes(g *group) (n notes) {
+func (t *teller) changes(g *group) notes {
+	n := notes{t: t}
 	for _, th := range t.ofKind("ConfigMap", "Secret") {
 		uses := slices.ContainsFunc(g.all, func(f *failure) bool {
 			return f.pod.key.Namespace() == th.key.Namespace() && slices.Contains(Uses(f.pod.final().asPod()), Used{th.kind, th.key.Name()})
@@ -135,7 +137,8 @@ func (t *teller) changes(g *group) (n notes) {
 }
 
 // quotaChanges notes changes of the ResourceQuotas that a message names.
-func (t *teller) quotaChanges(message string, from, to time.Time) (n notes) {
+func (t *teller) quotaChanges(message string, from, to time.Time) notes {
+	n := notes{t: t}
 	for _, th := range t.ofKind("ResourceQuota") {
 		if !strings.Contains(message, "exceeded quota: "+th.key.Name()+",") {
 			continue

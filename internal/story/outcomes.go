@@ -20,11 +20,7 @@ func (t *teller) outcome(ep *episode) string {
 	}
 	text := ""
 	if ep.Ongoing {
-		when := "at the end of the story"
-		if !t.Last.IsZero() {
-			when = "when it was last observed, " + stamp(t.Last)
-		}
-		text = fmt.Sprintf("; %s %s", cmp.Or(ep.still, "still so"), when)
+		text = fmt.Sprintf("; %s %s", cmp.Or(ep.still, "still so"), t.atEnd())
 	}
 	th := t.workloadOf(ep)
 	if th == nil {
@@ -57,16 +53,26 @@ func (t *teller) outcome(ep *episode) string {
 			// Pods that crash again and again are ready for a moment, too.
 			switch end := t.enoughUntil(th, i); {
 			case end.Sub(s.at) >= maxTrail:
-				return fmt.Sprintf("; %d of %d ready at its end, and %d of %d after another %s", ready, want, n, enough, took(ep.To, s.at))
+				return fmt.Sprintf("; %d of %d ready at its end, and %d of %d after another %s", ready, want, n, enough, t.took(ep.To, s.at))
 			case end.Equal(t.To):
-				return fmt.Sprintf("; %d of %d ready at its end, and %d of %d at the end of the story", ready, want, n, enough)
+				return fmt.Sprintf("; %d of %d ready at its end, and %d of %d %s", ready, want, n, enough, t.atEnd())
 			}
 		}
 		return fmt.Sprintf("; %d of %d ready at its end%s", ready, want, least)
+	case lowest == ready && ready >= want && t.edgeIn(ep.From, ep.To):
+		return "" // what was not observed is not known
 	case lowest == ready && ready >= want:
 		return fmt.Sprintf("; %d of %d ready all the time", ready, want)
 	}
 	return fmt.Sprintf("; %d of %d ready at its end%s", ready, want, least)
+}
+
+// atEnd names the last moment of which the story tells.
+func (t *teller) atEnd() string {
+	if t.Last.IsZero() {
+		return "at the end of the story"
+	}
+	return "when it was last observed"
 }
 
 // enoughUntil returns until when enough Pods of a workload are ready, that are in a state.
@@ -138,9 +144,6 @@ func (t *teller) shortages() {
 		ep := &episode{rank: rankFailure}
 		ep.Kind, ep.Severity, ep.From, ep.To, ep.Ongoing = api.EpisodeFailure, api.EpisodeWarning, from, t.To, true
 		ep.Title = fmt.Sprintf("%s: too few Pods are ready", t.called(th))
-		if first.initial {
-			ep.Title += "; began before " + stamp(first.at)
-		}
 		if c, ok := th.final().condition("Available"); ok && c.Status == "False" {
 			ep.Severity = api.EpisodeFailed
 			ep.said = addCause(nil, api.Cause{Kind: th.kind, Namespace: th.key.Namespace(), Name: th.key.Name(), Field: "status.conditions[Available]", Text: c.says()})

@@ -227,7 +227,7 @@ func (t *teller) tellRollout(r, before *rollout) {
 			ep.To = lastEnd(bad, r.done)
 			switch recovered, deleted := ends(bad); {
 			case deleted == 0:
-				title += ", recovered after " + took(r.from, ep.To)
+				title += ", recovered after " + t.took(r.from, ep.To)
 			case recovered == 0:
 				title += ", until deleted"
 			default:
@@ -252,11 +252,11 @@ func (t *teller) tellRollout(r, before *rollout) {
 		ep.covers = func(e *entry) bool { return e.Kind == "ResourceQuota" && e.counters }
 		if title = ep.Title; !r.done.IsZero() {
 			ep.To = r.done
-			title += "; complete after " + took(r.from, r.done)
+			title += "; complete after " + t.took(r.from, r.done)
 		}
 	case !r.done.IsZero():
 		ep.To = r.done
-		title += ", complete after " + took(r.from, r.done)
+		title += ", complete after " + t.took(r.from, r.done)
 	case th.states[r.end-1].look().Status.ObservedGeneration < generationOf(th, r.begin) && r.to.Equal(t.To):
 		ep.Ongoing = true
 		title += " requested"
@@ -305,7 +305,7 @@ func (t *teller) tellRollout(r, before *rollout) {
 				} else {
 					prev.Title += ","
 				}
-				prev.Title += " complete after " + took(r.from, r.done)
+				prev.Title += " complete after " + t.took(r.from, r.done)
 			}
 			prev.replaced = true
 			prev.Ongoing, prev.To = false, r.from

@@ -40,7 +40,6 @@ func (t *teller) describe(r *rollout) string {
 		}
 	case r.entry == nil:
 		what += " to " + imagesOf(nil, r.after)
-		details = append(details, "in progress at "+stamp(r.from))
 	default:
 		if images := imagesOf(r.before, r.after); images != "" {
 			if old := imagesOf(r.after, r.before); !strings.Contains(images+old, ", ") && old != "" {

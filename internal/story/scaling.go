@@ -180,7 +180,7 @@ func (t *teller) tellScaling(th *thing, steps []step) {
 	case !last.ready.IsZero():
 		ep.To = last.ready
 		if len(steps) == 1 {
-			title += ", ready after " + took(ep.From, ep.To)
+			title += ", ready after " + t.took(ep.From, ep.To)
 		}
 	default:
 		ep.To = stop
@@ -196,7 +196,7 @@ func (t *teller) tellScaling(th *thing, steps []step) {
 		ep.before = fmt.Sprintf("%s %s was changed (%s)", change.Kind, change.Name, change.with(brief(strings.Join(change.What, ", "))))
 		ep.Title = "since then " + title
 	} else {
-		var n notes
+		n := notes{t: t}
 		for _, hpa := range of {
 			n.add(t.called(hpa), hpa, first.state.at, last.state.at, "")
 		}
@@ -228,7 +228,7 @@ func (t *teller) autoscalers() {
 				ep.claims = span.claims
 				verb := "cannot scale"
 				if !span.open {
-					verb = "could not scale for " + took(span.from, span.to)
+					verb = "could not scale for " + t.took(span.from, span.to)
 				}
 				ep.Title = fmt.Sprintf("HorizontalPodAutoscaler %s %s: %s", hpa.key.Name(), verb, span.condition.brief())
 				ep.said = addCause(nil, span.cause(hpa))

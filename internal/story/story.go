@@ -49,7 +49,8 @@ type teller struct {
 	Input
 	things   []*thing
 	byUID    map[string]*thing
-	events   []*entry // about Events
+	edges    map[int64]edge // by the time in nanoseconds
+	events   []*entry       // about Events
 	entries  []*entry
 	episodes []*episode
 	comparer change.Comparer
@@ -102,7 +103,7 @@ func newTeller(in Input) *teller {
 			in.To = in.From
 		}
 	}
-	t := &teller{Input: in, byUID: map[string]*thing{}, comparer: change.Comparer{Brief: true}}
+	t := &teller{Input: in, byUID: map[string]*thing{}, edges: map[int64]edge{}, comparer: change.Comparer{Brief: true}}
 	objects := slices.Clone(in.Objects)
 	slices.SortStableFunc(objects, func(a, b Object) int {
 		return cmp.Or(cmp.Compare(a.Resource.String(), b.Resource.String()), cmp.Compare(a.Key, b.Key))

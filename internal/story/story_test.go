@@ -39,6 +39,7 @@ type log struct {
 	rv      uint64
 	objects map[string]*story.Object
 	alive   map[string]*scan.Object
+	gap     time.Time // since when nothing was observed until the next versions; zero if it was
 }
 
 func newLog(t testing.TB) *log {
@@ -102,7 +103,7 @@ func (l *log) put(seconds float64, text string) {
 		typ = kube.Added
 	}
 	l.alive[id] = o
-	all.Versions = append(all.Versions, story.Version{Type: typ, Time: at(seconds), Object: o})
+	all.Versions = append(all.Versions, story.Version{Type: typ, Time: at(seconds), NotBefore: l.gap, Inferred: !l.gap.IsZero(), Object: o})
 }
 
 // remove adds a deletion.
@@ -113,7 +114,7 @@ func (l *log) remove(seconds float64, id string) {
 	o := last.WithRow(last.Row, last.Columns)
 	o.RV = l.rv
 	delete(l.alive, id)
-	l.objects[id].Versions = append(l.objects[id].Versions, story.Version{Type: kube.Deleted, Time: at(seconds), Object: o})
+	l.objects[id].Versions = append(l.objects[id].Versions, story.Version{Type: kube.Deleted, Time: at(seconds), NotBefore: l.gap, Object: o})
 }
 
 // event adds an Event.
@@ -149,12 +150,22 @@ func (l *log) tell(id string, to float64) api.Story {
 // lines returns the episodes as lines, with seconds since the start.
 func lines(s api.Story) (out []string) {
 	for _, e := range s.Episodes {
-		end := fmt.Sprintf("%v", e.To.Sub(start).Seconds())
+		seconds := func(notBefore, at time.Time) string {
+			text := fmt.Sprintf("%v", at.Sub(start).Seconds())
+			if !notBefore.IsZero() {
+				text = fmt.Sprintf("%v..%s", notBefore.Sub(start).Seconds(), text)
+			}
+			return text
+		}
+		begin, end := seconds(e.NotBefore, e.From), seconds(e.EndNotBefore, e.To)
+		if e.BegunBefore != "" {
+			begin = ".." + begin
+		}
 		if e.Ongoing {
 			end = ""
 		}
 		mark := map[string]string{api.EpisodeFailed: "failed", api.EpisodeWarning: "warning", api.EpisodeInfo: "info"}[e.Severity]
-		out = append(out, fmt.Sprintf("%v-%s %s: %s", e.From.Sub(start).Seconds(), end, mark, e.Title))
+		out = append(out, fmt.Sprintf("%s-%s %s: %s", begin, end, mark, e.Title))
 	}
 	return out
 }
@@ -280,7 +291,7 @@ func TestInProgress(t *testing.T) {
 	l := newLog(t)
 	l.initial(deployment(2, 2, "r/web:1.1", "kubectl-set", "2", "observedGeneration: 2, updatedReplicas: 1"))
 	l.put(5, deployment(2, 2, "r/web:1.1", "kubectl-set", "2", done(2, 2)))
-	l.want("Deployment/web", 10, "0-5 info: rollout of web to r/web:1.1 (in progress at 14:00:00Z, revision 2), complete after 5s")
+	l.want("Deployment/web", 10, "..0-5 info: rollout of web to r/web:1.1 (revision 2), complete after at least 5s")
 }
 
 func TestCreatedAndDeleted(t *testing.T) {

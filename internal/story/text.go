@@ -76,11 +76,6 @@ func concise(reason, message string) string {
 
 var camel = regexp.MustCompile(`[A-Z]+[a-z]*`)
 
-// took formats how long it was from a time to another, in seconds as they are printed.
-func took(from, to time.Time) string {
-	return lasted(to.Truncate(time.Second).Sub(from.Truncate(time.Second)))
-}
-
 // lasted formats a duration in seconds.
 func lasted(d time.Duration) string {
 	if d < time.Second {

@@ -25,9 +25,18 @@ const tell = (...args: Parameters<typeof story>) => new Teller(story(...args), p
 test('when an episode was', () => {
   const day = tell([episode(at('22:01:02.5'), at('22:03:04')), episode(at('22:05:00'), at('22:05:00.9'))]);
   assert.deepEqual(day.episodes.map((one) => day.span(one)), ['22:01:02–22:03:04', '22:05:00']);
-  assert.equal(day.span(episode(at('22:01:02'), at('22:03:04'), { ongoing: true })), 'since 22:01:02');
+  assert.equal(day.span(episode(at('22:01:02'), at('23:00:00'), { ongoing: true })), 'since 22:01:02');
   const two = tell([episode(at('23:01:02', '20'), at('23:03:04', '20')), episode(at('23:50:00', '20'), at('00:05:00'))]);
   assert.deepEqual(two.episodes.map((one) => two.span(one)), ['2026-11-20 23:01:02–23:03:04', '2026-11-20 23:50:00–2026-11-21 00:05:00']);
+});
+
+test('how the begin and the end of an episode are known', () => {
+  const told = (from: string, to: string, more: Partial<Episode> = {}) => tell([]).span(episode(at(from), at(to), more));
+  assert.equal(told('22:00:00', '22:03:00', { begunBefore: 'story' }), 'before 22:00:00–22:03:00');
+  assert.equal(told('22:00:00', '23:00:00', { begunBefore: 'record', ongoing: true }), 'since before 22:00:00 (the record begins there)');
+  assert.equal(told('22:05:00', '22:20:00', { notBefore: at('22:01:00'), endNotBefore: at('22:10:00') }), '22:05:00–22:20:00 (not before 22:01:00, its end not before 22:10:00)');
+  assert.equal(told('22:05:00', '22:05:00', { notBefore: at('22:01:00'), endNotBefore: at('22:01:00') }), '22:05:00 (not before 22:01:00)');
+  assert.equal(told('22:05:00', '22:50:00', { ongoing: true }), 'since 22:05:00 (last observed 22:50:00)');
 });
 
 test('what is not known is not told as nothing that has changed', () => {

@@ -121,16 +121,37 @@ func (p *printer) covered() string {
 
 // span formats the time of an episode.
 func (p *printer) span(e api.Episode) string {
-	switch from, to := p.clock(e.From), p.clock(e.To); {
-	case e.Ongoing:
-		return "since " + from
-	case from == to:
-		return from
-	case !p.day && sameDay(e.From.In(p.Zone), e.To.In(p.Zone)):
-		return from + "–" + e.To.In(p.Zone).Format("15:04:05")
-	default:
-		return from + "–" + to
+	from, to := p.clock(e.From), p.clock(e.To)
+	var limits []string
+	if !e.NotBefore.IsZero() {
+		limits = append(limits, "not before "+p.clock(e.NotBefore))
 	}
+	if e.BegunBefore != "" {
+		from = "before " + from
+	}
+	if e.BegunBefore == api.RecordBegin {
+		limits = append(limits, "the record begins there")
+	}
+	switch {
+	case e.Ongoing:
+		from = "since " + from
+		if e.To.Before(p.To) {
+			limits = append(limits, "last observed "+to)
+		}
+	case from == to:
+	default:
+		if !e.EndNotBefore.IsZero() {
+			limits = append(limits, "its end not before "+p.clock(e.EndNotBefore))
+		}
+		if from += "–"; !p.day && sameDay(e.From.In(p.Zone), e.To.In(p.Zone)) {
+			to = e.To.In(p.Zone).Format("15:04:05")
+		}
+		from += to
+	}
+	if limits == nil {
+		return from
+	}
+	return from + " (" + strings.Join(limits, ", ") + ")"
 }
 
 // main returns the most important episode, nil if there is none.

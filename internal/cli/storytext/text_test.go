@@ -76,3 +76,25 @@ func TestHeader(t *testing.T) {
 		}
 	}
 }
+
+// TestSpan: how the begin and the end of an episode are known.
+func TestSpan(t *testing.T) {
+	at := func(minutes int) time.Time { return time.Date(2026, 1, 2, 12, minutes, 0, 0, time.UTC) }
+	p := newPrinter(api.Story{From: at(0), To: at(60)}, Options{Zone: time.UTC})
+	p.day = true
+	for want, e := range map[string]api.Episode{
+		"12:01:00–12:02:00":        {From: at(1), To: at(2)},
+		"12:01:00":                 {From: at(1), To: at(1)},
+		"since 12:01:00":           {From: at(1), To: at(60), Ongoing: true},
+		"before 12:00:00–12:02:00": {From: at(0), To: at(2), BegunBefore: api.StoryBegin},
+		"since before 12:05:00 (the record begins there)":                      {From: at(5), To: at(60), BegunBefore: api.RecordBegin, Ongoing: true},
+		"since 12:05:00 (not before 12:01:00)":                                 {From: at(5), To: at(60), NotBefore: at(1), Ongoing: true},
+		"since 12:05:00 (last observed 12:50:00)":                              {From: at(5), To: at(50), Ongoing: true},
+		"12:05:00–12:20:00 (not before 12:01:00, its end not before 12:10:00)": {From: at(5), To: at(20), NotBefore: at(1), EndNotBefore: at(10)},
+		"12:05:00 (not before 12:01:00)":                                       {From: at(5), To: at(5), NotBefore: at(1), EndNotBefore: at(1)},
+	} {
+		if got := p.span(e); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}

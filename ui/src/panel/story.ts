@@ -31,6 +31,12 @@ export interface Episode {
   from: string;
   to: string;
   ongoing?: boolean;
+  /** Set if it has begun before `from`: before the story, or before anything was recorded. */
+  begunBefore?: 'story' | 'record';
+  /** It began between `notBefore` and `from`, which was not observed. */
+  notBefore?: string;
+  /** It ended between `endNotBefore` and `to`, which was not observed. */
+  endNotBefore?: string;
   /** The most important one of the story. */
   main?: boolean;
   title: string;
@@ -105,11 +111,19 @@ export class Teller {
   }
 
   /** When an episode was: `since 14:02:09`, or `14:02:09–14:09:00`. */
-  span({ from, to, ongoing }: Pick<Episode, 'from' | 'to' | 'ongoing'>): string {
-    const [first, last] = [this.clock(from), this.clock(to)];
-    if (ongoing) return `since ${first}`;
-    if (first === last) return first;
-    return `${first}–${date(Date.parse(from)) === date(Date.parse(to)) ? timeOfDay(Date.parse(to)) : last}`;
+  span({ from, to, ongoing, begunBefore, notBefore, endNotBefore }: Pick<Episode, 'from' | 'to' | 'ongoing' | 'begunBefore' | 'notBefore' | 'endNotBefore'>): string {
+    const [first, last] = [`${begunBefore ? 'before ' : ''}${this.clock(from)}`, this.clock(to)];
+    const limits = notBefore ? [`not before ${this.clock(notBefore)}`] : [];
+    if (begunBefore === 'record') limits.push('the record begins there');
+    let span = first;
+    if (ongoing) {
+      span = `since ${first}`;
+      if (Date.parse(to) < Date.parse(this.story.to)) limits.push(`last observed ${last}`);
+    } else if (first !== last) {
+      span = `${first}–${date(Date.parse(from)) === date(Date.parse(to)) ? timeOfDay(Date.parse(to)) : last}`;
+      if (endNotBefore) limits.push(`its end not before ${this.clock(endNotBefore)}`);
+    }
+    return limits.length ? `${span} (${limits.join(', ')})` : span;
   }
 
   /** How many episodes there are. */

@@ -1,0 +1,83 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package story
+
+import (
+	"time"
+
+	"github.com/watchkeeper/watchkeeper/internal/api"
+)
+
+// An edge is the end of a time that was not observed. What is first seen at an edge was so at
+// some time before it.
+type edge struct {
+	notBefore time.Time // since when it may have been so; zero if that is not known
+	before    string    // [api.StoryBegin] or [api.RecordBegin] then
+}
+
+// edge remembers that nothing was observed for a while until a time.
+func (t *teller) edge(at time.Time, e edge) {
+	if old, ok := t.edges[at.UnixNano()]; !ok || !old.notBefore.IsZero() && e.notBefore.Before(old.notBefore) {
+		t.edges[at.UnixNano()] = e
+	}
+}
+
+// bounds returns between which times something was that is first seen at a time. Without a begin,
+// it was at any time before.
+func (t *teller) bounds(at time.Time) (begin, end time.Time, hasBegin bool) {
+	if e, ok := t.edges[at.UnixNano()]; ok {
+		return e.notBefore, at, !e.notBefore.IsZero()
+	}
+	return at, at, true
+}
+
+// edgeIn reports whether some of a time, or just before it, was not observed.
+func (t *teller) edgeIn(from, to time.Time) bool {
+	for at := range t.edges {
+		if at >= from.UnixNano() && at <= to.UnixNano() {
+			return true
+		}
+	}
+	return false
+}
+
+// took formats how long it was from a time to another, as far as that is known.
+func (t *teller) took(from, to time.Time) string {
+	earliest, latest, limited := t.bounds(from)
+	first, last, ok := t.bounds(to)
+	if !ok || first.Before(latest) {
+		first = latest
+	}
+	// In seconds as they are printed.
+	between := func(from, to time.Time) time.Duration {
+		return to.Truncate(time.Second).Sub(from.Truncate(time.Second))
+	}
+	least, most := between(latest, first), between(earliest, last)
+	switch {
+	case limited && least == most:
+		return lasted(least)
+	case limited && least < time.Second:
+		return "at most " + lasted(most)
+	case limited:
+		return lasted(least) + " to " + lasted(most)
+	case least < time.Second:
+		return "an unknown time"
+	}
+	return "at least " + lasted(least)
+}
+
+// observed adds to an episode how its begin and its end are known.
+func (t *teller) observed(ep *api.Episode) {
+	if e, ok := t.edges[ep.From.UnixNano()]; ok {
+		ep.BegunBefore, ep.NotBefore = e.before, e.notBefore
+		if !e.notBefore.IsZero() {
+			ep.NotBefore = e.notBefore.UTC()
+		}
+	}
+	if e, ok := t.edges[ep.To.UnixNano()]; ok && !ep.Ongoing && !e.notBefore.IsZero() {
+		if ep.EndNotBefore = e.notBefore.UTC(); ep.EndNotBefore.Before(ep.From) && !ep.From.Equal(ep.To) {
+			ep.EndNotBefore = ep.From
+		}
+	}
+}

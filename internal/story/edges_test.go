@@ -1,0 +1,48 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package story_test
+
+import (
+	"testing"
+	"time"
+)
+
+// TestGap: what is first seen after a time without observation was so at some time in it.
+func TestGap(t *testing.T) {
+	start := func() *log {
+		l := newLog(t)
+		l.initial(deployment(1, 1, "r/web:1.0", "kubectl-create", "1", done(1, 1)))
+		l.initial(replicaSet("a", "r/web:1.0", "replicas: 1"))
+		l.initial(pod("web-a-1", "web-a", "", "", running))
+		l.gap = at(10)
+		return l
+	}
+	l := start()
+	l.put(70, deployment(2, 1, "r/web:1.1", "kubectl-set", "2", done(2, 1)))
+	l.want("Deployment/web", 90, "10..70-10..70 info: rollout of web from 1.0 to 1.1 (by kubectl-set), complete after at most 1m")
+	l = start()
+	l.put(70, deployment(2, 1, "r/web:1.1", "kubectl-set", "2", "observedGeneration: 2"))
+	l.gap = time.Time{}
+	l.put(75, deployment(2, 1, "r/web:1.1", "kubectl-set", "2", done(2, 1)))
+	l.want("Deployment/web", 90, "10..70-75 info: rollout of web from 1.0 to 1.1 (revision 2, by kubectl-set), complete after 5s to 1m5s")
+	l = start()
+	l.put(70, pod("web-a-1", "web-a", "", "", backOff))
+	l.gap = time.Time{}
+	l.put(95, pod("web-a-1", "web-a", "", "", running))
+	l.want("Pod/web-a-1", 120, "10..70-95 failed: Deployment web: 1 Pod CrashLoopBackOff (exit 1: no database), 1 restart, recovered after 25s to 1m25s")
+	l = start()
+	l.remove(70, "Deployment/web")
+	l.want("Deployment/web", 90, "10..70-10..70 info: Deployment web deleted")
+
+	l = newLog(t)
+	l.put(5, alone("web", "", backOff))
+	l.gap = at(10)
+	l.remove(70, "Pod/web")
+	l.want("Pod/web", 90, "5-10..70 failed: Pod web: CrashLoopBackOff (exit 1: no database), until deleted")
+	l = newLog(t) // what began before the story, and ended in the gap
+	l.initial(node("Unknown", "NodeStatusUnknown", "", ""))
+	l.gap = at(10)
+	l.put(70, node("True", "KubeletReady", "", ""))
+	l.want("Node/n1", 90, "..0-10..70 failed: Node n1 NotReady (NodeStatusUnknown); over after at least 10s")
+}
