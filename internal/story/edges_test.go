@@ -20,7 +20,7 @@ func TestGap(t *testing.T) {
 	}
 	l := start()
 	l.put(70, deployment(2, 1, "r/web:1.1", "kubectl-set", "2", done(2, 1)))
-	l.want("Deployment/web", 90, "10..70-10..70 info: rollout of web from 1.0 to 1.1 (by kubectl-set), complete after at most 1m")
+	l.want("Deployment/web", 90, "10..70-10..70 info: rollout of web from 1.0 to 1.1 (revision 2, by kubectl-set), complete after at most 1m")
 	l = start()
 	l.put(70, deployment(2, 1, "r/web:1.1", "kubectl-set", "2", "observedGeneration: 2"))
 	l.gap = time.Time{}

@@ -363,6 +363,7 @@ func (t *teller) otherFailures() {
 		}
 		ep.Title, ep.said = title, causes(g.all)
 		n := t.changes(g)
+		t.addRollout(&n, g)
 		n.tell(ep)
 		ep.Title += t.ending(ep, g)
 		of := pods(g.all)

@@ -123,11 +123,7 @@ func readyOf(s *state) (ready, want int64) {
 	if s.o.Kind == "DaemonSet" {
 		return l.Status.NumberReady, l.Status.DesiredNumberScheduled
 	}
-	want = 1
-	if l.Spec.Replicas != nil {
-		want = *l.Spec.Replicas
-	}
-	return l.Status.ReadyReplicas, want
+	return l.Status.ReadyReplicas, replicas(l)
 }
 
 // shortages describes workloads that have fewer ready Pods than they should at the end of the

@@ -22,18 +22,22 @@ type rollout struct {
 	workload *thing
 	from, to time.Time // to is the next rollout, the deletion, or the end of the span
 	entry    *entry    // of the change; nil if it was in progress when the span begins
+	edits    []*entry  // of changes before that one, which the controller has not seen
+	acted    bool      // the controller has seen the change
 	begin    int       // index of the state
 	end      int       // index after the last state
 	before   *corev1.PodTemplateSpec
 	after    *corev1.PodTemplateSpec
 	done     time.Time // when all Pods were replaced and available; zero if they were not
 	revision string
-	back     *rollout // the rollout that this one undoes
+	back     bool // to a template that it had
 	ep       *episode
 }
 
-// maxSettle is how long after the end of a rollout its Pods' failures are described with it.
-const maxSettle = 2 * time.Minute
+// maxSettle is how long after a rollout was complete a failure of its Pods is one of the rollout:
+// a container without a readiness probe that ends at once is ready for a moment. It is the first
+// pause of the kubelet before it starts such a container again.
+const maxSettle = 10 * time.Second
 
 const revisionAnnotation = "deployment.kubernetes.io/revision"
 
@@ -53,7 +57,7 @@ func (t *teller) rollouts() {
 
 // rolloutsOf returns the rollouts of a workload, in order.
 func rolloutsOf(th *thing, t *teller) (all []*rollout) {
-	var last *corev1.PodTemplateSpec
+	var runs *corev1.PodTemplateSpec        // the newest template that its controller may act on
 	var templates []*corev1.PodTemplateSpec // that it has had
 	end := t.To
 	if !th.gone.IsZero() {
@@ -63,30 +67,36 @@ func rolloutsOf(th *thing, t *teller) (all []*rollout) {
 	for i, s := range th.states {
 		template := templateOf(s)
 		switch {
-		case template == nil:
-			continue
-		case s.initial && complete(s):
-			templates = append(templates, template)
-		case last == nil || !reflect.DeepEqual(last, template):
-			if open != nil {
-				open.to, open.end = s.at, i
+		case template == nil, s.look().Spec.Paused && runs != nil: // what is changed meanwhile waits
+		case s.initial && s.look().Spec.Paused && t.replicaSets(th, template) == nil:
+			runs = &corev1.PodTemplateSpec{} // another one, which is not known
+		case s.initial && !rolling(s):
+			templates, runs = append(templates, template), template
+		case runs == nil || !reflect.DeepEqual(runs, template):
+			if open != nil && !open.acted && t.replicaSets(th, open.after) == nil { // changed twice before the controller looked
+				open.edits, open.entry, open.after, open.begin = append(open.edits, open.entry), s.entry, template, i
+			} else {
+				if open != nil {
+					open.to, open.end = s.at, i
+				}
+				r := &rollout{workload: th, from: s.at, to: end, entry: s.entry, begin: i, end: len(th.states), before: runs, after: template}
+				if s.initial {
+					r.before = template // not known
+				}
+				if runs != nil && (slices.ContainsFunc(templates, equalTo(template)) || t.hadTemplate(r)) {
+					r.back = true
+				}
+				all, open = append(all, r), r
 			}
-			r := &rollout{workload: th, from: s.at, to: end, entry: s.entry, begin: i, end: len(th.states), before: last, after: template}
-			if s.initial {
-				r.before = template // not known
-			}
-			if open != nil && (slices.ContainsFunc(templates, equalTo(template)) || t.hadTemplate(th, template, s.at)) {
-				r.back = open
-			}
-			all, open = append(all, r), r
-			templates = append(templates, template)
+			templates, runs = append(templates, template), template
 		}
-		last = template
 		if open != nil {
-			if open.done.IsZero() && complete(s) && s.look().Metadata.Generation >= generationOf(th, open.begin) {
+			observed := s.look().Status.ObservedGeneration >= generationOf(th, open.begin)
+			open.acted = open.acted || observed
+			if open.done.IsZero() && observed && complete(s) {
 				open.done = s.at
 			}
-			if rev := s.look().Metadata.Annotations[revisionAnnotation]; rev != "" && (i > open.begin || th.states[open.begin].initial) {
+			if rev := s.look().Metadata.Annotations[revisionAnnotation]; rev != "" && (i > open.begin || s.initial || observed) {
 				open.revision = rev
 			}
 		}
@@ -111,10 +121,21 @@ func templateOf(s *state) *corev1.PodTemplateSpec {
 	return template
 }
 
-// hadTemplate reports whether a Deployment had a ReplicaSet with a template before a time. The
-// Deployment controller compares them in the same way.
-func (t *teller) hadTemplate(th *thing, template *corev1.PodTemplateSpec, before time.Time) bool {
-	return slices.ContainsFunc(t.replicaSets(th, template), func(rs *thing) bool { at, created := rs.begin(); return !created || at.Before(before) })
+// hadTemplate reports whether a Deployment had a ReplicaSet with the template of a rollout before
+// it: the Deployment controller compares them in the same way. It creates one only after the
+// change, which is the state's resourceVersion unless that was found by a list; then the
+// ReplicaSet that is replaced has to be newer.
+func (t *teller) hadTemplate(r *rollout) bool {
+	s := r.workload.states[r.begin]
+	_, found := t.edges[s.at.UnixNano()]
+	return slices.ContainsFunc(t.replicaSets(r.workload, r.after), func(rs *thing) bool {
+		if !found {
+			return rs.states[0].o.RV < s.o.RV
+		}
+		return slices.ContainsFunc(t.replicaSets(r.workload, r.before), func(replaced *thing) bool {
+			return rs.created().Before(replaced.created())
+		})
+	})
 }
 
 // replicaSets returns the ReplicaSets of a Deployment with a template.
@@ -133,25 +154,6 @@ func (t *teller) replicaSets(th *thing, template *corev1.PodTemplateSpec) (all [
 		}
 	}
 	return all
-}
-
-// complete reports whether a workload runs its newest template everywhere, as 'kubectl rollout
-// status' does.
-func complete(s *state) bool {
-	l := s.look()
-	st, want := l.Status, int64(1)
-	if l.Spec.Replicas != nil {
-		want = *l.Spec.Replicas
-	}
-	switch {
-	case st.ObservedGeneration < l.Metadata.Generation:
-		return false
-	case s.o.Kind == "DaemonSet":
-		return st.UpdatedNumberScheduled >= st.DesiredNumberScheduled && st.NumberAvailable >= st.DesiredNumberScheduled
-	case s.o.Kind == "StatefulSet":
-		return st.UpdatedReplicas >= want && st.ReadyReplicas >= want
-	}
-	return st.UpdatedReplicas >= want && st.Replicas <= st.UpdatedReplicas && st.AvailableReplicas >= st.UpdatedReplicas
 }
 
 // failuresOf returns the failures of a rollout's own Pods.
@@ -195,6 +197,7 @@ func (t *teller) tellRollout(r, before *rollout) {
 	ep.Kind, ep.Severity, ep.From, ep.To = api.EpisodeRollout, api.EpisodeInfo, r.from, r.to
 	r.ep = ep
 	ep.workloads = []name{th.named()}
+	ep.claims = append(ep.claims, r.edits...)
 	if r.entry != nil {
 		ep.claims = append(ep.claims, r.entry)
 	}
@@ -216,7 +219,11 @@ func (t *teller) tellRollout(r, before *rollout) {
 	switch {
 	case len(bad) > 0:
 		ep.Severity = api.EpisodeFailed
-		ep.Title, ep.said = title+" failed: "+summary(bad), causes(bad)
+		verb := " failed: "
+		if !r.done.IsZero() && !slices.ContainsFunc(bad, func(f *failure) bool { return f.from.Before(r.done) }) {
+			verb = ", complete after " + t.took(r.from, r.done) + ", then failed: "
+		}
+		ep.Title, ep.said = title+verb+summary(bad), causes(bad)
 		n := t.changes(&group{all: bad, from: r.from, to: r.to})
 		n.tell(ep)
 		title = ep.Title
@@ -257,6 +264,9 @@ func (t *teller) tellRollout(r, before *rollout) {
 	case !r.done.IsZero():
 		ep.To = r.done
 		title += ", complete after " + t.took(r.from, r.done)
+	case onDelete(th.states[r.end-1]):
+		ep.Ongoing = r.to.Equal(t.To)
+		title += ", takes effect as its Pods are deleted (OnDelete): " + progress(th.states[r.end-1])
 	case th.states[r.end-1].look().Status.ObservedGeneration < generationOf(th, r.begin) && r.to.Equal(t.To):
 		ep.Ongoing = true
 		title += " requested"
@@ -265,7 +275,10 @@ func (t *teller) tellRollout(r, before *rollout) {
 		title += " did not complete"
 	default:
 		ep.Ongoing = true
-		title += ", in progress: " + progress(th.states[r.end-1])
+		if title += ", in progress: "; th.final().look().Spec.Paused {
+			title = strings.TrimSuffix(title, "in progress: ") + "paused: "
+		}
+		title += progress(th.states[r.end-1])
 	}
 	if stuck != "" {
 		for _, c := range blocked {
@@ -288,7 +301,7 @@ func (t *teller) tellRollout(r, before *rollout) {
 		if r.revision != "" {
 			verb = "replaced by revision " + r.revision
 		}
-		if r.back == before {
+		if r.back {
 			verb = "rolled back"
 			if what := imagesOf(before.after, r.after); what != "" {
 				verb += " to " + what
@@ -296,11 +309,11 @@ func (t *teller) tellRollout(r, before *rollout) {
 		}
 		if failedBefore || strings.HasSuffix(prev.Title, "did not complete") {
 			by := r.entry.by()
-			if by != "" && r.back != before {
+			if by != "" && !r.back {
 				by = " (" + by[1:] + ")"
 			}
 			if prev.Title += "; " + verb + by; !r.done.IsZero() {
-				if r.back != before {
+				if !r.back {
 					prev.Title += ", which was"
 				} else {
 					prev.Title += ","
@@ -310,7 +323,7 @@ func (t *teller) tellRollout(r, before *rollout) {
 			prev.replaced = true
 			prev.Ongoing, prev.To = false, r.from
 		}
-		if failedBefore && r.back == before && len(bad) == 0 && stuck == "" && !undone {
+		if failedBefore && r.back && len(bad) == 0 && stuck == "" && !undone {
 			prev.claims = append(prev.claims, ep.claims...)
 			prev.To, prev.Ongoing = ep.To, false
 			if r.done.IsZero() {
@@ -340,6 +353,10 @@ func lastEnd(all []*failure, at time.Time) time.Time {
 // stuck says why a rollout could not go on, as far as conditions of the workload or its
 // ReplicaSets say so; "" if they do not.
 func (t *teller) stuck(r *rollout) (all []said, text string, reasons []string) {
+	end := r.to
+	if !r.done.IsZero() { // then it is over: what Pods cannot be created for is something else
+		end = r.done
+	}
 	look := func(th *thing, s *state, typ, bad string) {
 		if c, ok := s.condition(typ); ok && c.Status == bad {
 			if c.Type == "Progressing" && c.Reason != "ProgressDeadlineExceeded" {
@@ -350,13 +367,13 @@ func (t *teller) stuck(r *rollout) (all []said, text string, reasons []string) {
 		}
 	}
 	for _, s := range r.workload.states[r.begin:r.end] {
-		if s.look().Status.ObservedGeneration >= generationOf(r.workload, r.begin) {
+		if s.look().Status.ObservedGeneration >= generationOf(r.workload, r.begin) && !s.at.After(end) {
 			look(r.workload, s, "Progressing", "False")
 		}
 	}
 	for _, rs := range t.replicaSets(r.workload, r.after) {
 		for _, s := range rs.states {
-			if !s.at.Before(r.from) && s.at.Before(r.to) {
+			if !s.at.Before(r.from) && s.at.Before(end) {
 				look(rs, s, "ReplicaFailure", "True")
 			}
 		}

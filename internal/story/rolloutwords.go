@@ -20,17 +20,16 @@ func progress(s *state) string {
 	if s.o.Kind == "DaemonSet" {
 		return fmt.Sprintf("%d of %d Pods updated, %d available", l.Status.UpdatedNumberScheduled, l.Status.DesiredNumberScheduled, l.Status.NumberAvailable)
 	}
-	want := int64(1)
-	if l.Spec.Replicas != nil {
-		want = *l.Spec.Replicas
-	}
-	return fmt.Sprintf("%d of %d Pods updated, %d ready", l.Status.UpdatedReplicas, want, l.Status.ReadyReplicas)
+	return fmt.Sprintf("%d of %d Pods updated, %d ready", l.Status.UpdatedReplicas, replicas(l), l.Status.ReadyReplicas)
 }
 
 // describe names a rollout: what it changes, its revision, and by whom.
 func (t *teller) describe(r *rollout) string {
 	th := r.workload
 	what := "rollout of " + th.key.Name()
+	if r.back {
+		what = "rollback of " + th.key.Name()
+	}
 	var details []string
 	switch {
 	case r.before == nil:
@@ -55,10 +54,30 @@ func (t *teller) describe(r *rollout) string {
 	if r.revision != "" {
 		details = append(details, "revision "+r.revision)
 	}
-	if text := r.entry.with(details...); text != "" {
+	if p := th.states[r.begin].look().Spec.UpdateStrategy.RollingUpdate.Partition; p > 0 {
+		details = append(details, fmt.Sprintf("partition %d", p))
+	}
+	if text := r.with(details...); text != "" {
 		what += " (" + text + ")"
 	}
 	return what
+}
+
+// with joins texts and the authors of a rollout, for parentheses.
+func (r *rollout) with(texts ...string) string {
+	var by []string
+	for _, e := range append(slices.Clone(r.edits), r.entry) {
+		if e == nil {
+			continue
+		}
+		for _, who := range e.By {
+			by = appendOnce(by, who)
+		}
+	}
+	if by != nil {
+		texts = append(texts, "by "+strings.Join(by, ", "))
+	}
+	return strings.Join(texts, ", ")
 }
 
 // shortened leaves out long values: hashes say nothing to people.
@@ -115,4 +134,22 @@ func (t *teller) rolloutAt(wl name, at time.Time) string {
 		}
 	}
 	return ""
+}
+
+// addRollout notes the rollout that failed Pods are of, if it was shortly before.
+func (t *teller) addRollout(n *notes, g *group) {
+	for _, th := range t.ofKind("Deployment", "StatefulSet", "DaemonSet") {
+		if th.named() != g.all[0].workload {
+			continue
+		}
+		for _, r := range slices.Backward(rolloutsOf(th, t)) {
+			if r.entry == nil || !within(g.from, r.from, r.from.Add(maxConfig)) {
+				continue
+			}
+			if r.before != nil && slices.ContainsFunc(g.all, func(f *failure) bool { at, created := f.pod.begin(); return created && !at.Before(r.from) }) {
+				n.addOne(t.called(th), r.entry, g.from, "", true)
+			}
+			return
+		}
+	}
 }

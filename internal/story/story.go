@@ -65,6 +65,7 @@ type teller struct {
 var rules = []func(*teller){
 	(*teller).failuresOfPods,
 	(*teller).rollouts,
+	(*teller).pauses,
 	(*teller).scaling,
 	(*teller).nodes,
 	(*teller).disruptions,

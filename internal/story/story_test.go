@@ -289,7 +289,7 @@ func TestRollouts(t *testing.T) {
 // TestInProgress: a rollout that had begun before the story.
 func TestInProgress(t *testing.T) {
 	l := newLog(t)
-	l.initial(deployment(2, 2, "r/web:1.1", "kubectl-set", "2", "observedGeneration: 2, updatedReplicas: 1"))
+	l.initial(deployment(2, 2, "r/web:1.1", "kubectl-set", "2", "observedGeneration: 2, replicas: 2, updatedReplicas: 1"))
 	l.put(5, deployment(2, 2, "r/web:1.1", "kubectl-set", "2", done(2, 2)))
 	l.want("Deployment/web", 10, "..0-5 info: rollout of web to r/web:1.1 (revision 2), complete after at least 5s")
 }

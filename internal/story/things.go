@@ -56,8 +56,16 @@ type light struct {
 	Spec struct {
 		Replicas      *int64          `json:"replicas"`
 		Template      json.RawMessage `json:"template"`
+		Paused        bool            `json:"paused"`
 		Unschedulable bool            `json:"unschedulable"`
 		Taints        []corev1.Taint  `json:"taints"`
+
+		UpdateStrategy struct {
+			Type          string `json:"type"`
+			RollingUpdate struct {
+				Partition int64 `json:"partition"`
+			} `json:"rollingUpdate"`
+		} `json:"updateStrategy"`
 
 		Selector *metav1.LabelSelector `json:"selector"`
 
@@ -73,9 +81,12 @@ type light struct {
 		UpdatedReplicas        int64       `json:"updatedReplicas"`
 		AvailableReplicas      int64       `json:"availableReplicas"`
 		DesiredNumberScheduled int64       `json:"desiredNumberScheduled"`
+		CurrentNumberScheduled int64       `json:"currentNumberScheduled"`
 		UpdatedNumberScheduled int64       `json:"updatedNumberScheduled"`
 		NumberAvailable        int64       `json:"numberAvailable"`
 		NumberReady            int64       `json:"numberReady"`
+		CurrentRevision        string      `json:"currentRevision"`
+		UpdateRevision         string      `json:"updateRevision"`
 		Conditions             []condition `json:"conditions"`
 
 		Used map[string]resource.Quantity `json:"used"` // of a ResourceQuota

@@ -1,0 +1,126 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package story
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/watchkeeper/watchkeeper/internal/api"
+)
+
+// What the controllers of kube-controller-manager 1.37 make of a workload's spec, and where its
+// status says so (pkg/controller/deployment/progress.go and sync.go, statefulset/
+// stateful_set_utils.go, daemon/update.go):
+//
+//	Deployment   Progressing is NewReplicaSetAvailable from when a rollout is complete until the
+//	             template changes again: Pods that fail, scaling and a quota do not change it.
+//	             Without progressDeadlineSeconds there is no such condition.
+//	             spec.paused: the template is not acted on, and nothing times out; it is scaled.
+//	             Recreate: all old Pods end before the first new one is created.
+//	StatefulSet  currentRevision becomes updateRevision when all Pods are updated and ready;
+//	             not with a partition: those below it keep the old revision.
+//	             OnDelete: a Pod is updated when somebody deletes it.
+//	DaemonSet    updatedNumberScheduled counts Pods of the newest template, currentNumberScheduled
+//	             all that are on the right Nodes. OnDelete as above.
+
+// rolling reports whether a state proves that a rollout has begun and is not over. That Pods are
+// missing or not ready is no proof.
+func rolling(s *state) bool {
+	l := s.look()
+	switch st := l.Status; s.o.Kind {
+	case "StatefulSet":
+		if p := l.Spec.UpdateStrategy.RollingUpdate.Partition; p > 0 {
+			return st.UpdatedReplicas < replicas(l)-p
+		}
+		return st.CurrentRevision != st.UpdateRevision && !onDelete(s)
+	case "DaemonSet":
+		return st.UpdatedNumberScheduled < st.CurrentNumberScheduled && !onDelete(s)
+	default:
+		switch c, _ := s.condition("Progressing"); c.Reason {
+		case "NewReplicaSetAvailable":
+			return false
+		case "NewReplicaSetCreated", "FoundNewReplicaSet", "ReplicaSetUpdated", "ProgressDeadlineExceeded":
+			return true
+		}
+		return st.Replicas > st.UpdatedReplicas
+	}
+}
+
+// onDelete reports whether Pods get the newest template only when somebody deletes them.
+func onDelete(s *state) bool { return s.look().Spec.UpdateStrategy.Type == "OnDelete" }
+
+// replicas returns how many Pods a workload should have.
+func replicas(l *light) int64 {
+	if l.Spec.Replicas == nil {
+		return 1
+	}
+	return *l.Spec.Replicas
+}
+
+// complete reports whether a workload runs its newest template everywhere, as 'kubectl rollout
+// status' does.
+func complete(s *state) bool {
+	l := s.look()
+	st, want := l.Status, replicas(l)
+	switch {
+	case st.ObservedGeneration < l.Metadata.Generation:
+		return false
+	case s.o.Kind == "DaemonSet":
+		return st.UpdatedNumberScheduled >= st.DesiredNumberScheduled && st.NumberAvailable >= st.DesiredNumberScheduled
+	case s.o.Kind == "StatefulSet":
+		return st.UpdatedReplicas >= want-l.Spec.UpdateStrategy.RollingUpdate.Partition && st.ReadyReplicas >= want
+	}
+	return st.UpdatedReplicas >= want && st.Replicas <= st.UpdatedReplicas && st.AvailableReplicas >= st.UpdatedReplicas
+}
+
+// pauses describes the times in which a Deployment was paused, and what was changed meanwhile:
+// that is rolled out when it is resumed.
+func (t *teller) pauses() {
+	for _, th := range t.ofKind("Deployment") {
+		var ep *episode
+		var edits []string
+		var first *state
+		end := func(s *state, verb string) {
+			if edits != nil {
+				ep.Title += "; changed meanwhile: " + brief(strings.Join(edits, "; "))
+			}
+			if ep.Title += verb; s != nil {
+				ep.To, ep.Ongoing = s.at, false
+			}
+			t.add(ep)
+			ep, edits = nil, nil
+		}
+		for i, s := range th.states {
+			switch paused := s.look().Spec.Paused; {
+			case paused && ep == nil:
+				ep, first = &episode{rank: rankConfig}, s
+				ep.Kind, ep.Severity, ep.From, ep.To, ep.Ongoing = api.EpisodeRollout, api.EpisodeInfo, s.at, t.To, true
+				ep.claims = claim(s)
+				ep.Title = fmt.Sprintf("rollouts of %s paused%s", th.key.Name(), s.entry.by())
+			case paused && s.entry != nil && !s.entry.onlyStatus && s.look().Metadata.Generation != th.states[i-1].look().Metadata.Generation:
+				edits = append(edits, s.entry.with(shortened(s.entry.What)...))
+				ep.claims = append(ep.claims, s.entry)
+			case !paused && ep != nil:
+				end(s, fmt.Sprintf("; resumed%s after %s", s.entry.by(), t.took(first.at, s.at)))
+			}
+		}
+		switch {
+		case ep == nil:
+		case !th.gone.IsZero():
+			ep.To, ep.Ongoing = th.gone, false
+			end(nil, ", until deleted")
+		case edits != nil:
+			end(nil, "; rolled out when it is resumed")
+		default:
+			end(nil, "")
+		}
+	}
+}
+
+// created returns when an object was created, as the API server says: in seconds.
+func (th *thing) created() time.Time {
+	return th.final().look().Metadata.CreationTimestamp.Time
+}

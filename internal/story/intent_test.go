@@ -1,0 +1,145 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package story_test
+
+import (
+	"strings"
+	"testing"
+)
+
+// available is the condition of a Deployment whose last rollout is complete.
+const available = `, conditions: [{type: Progressing, status: "True", reason: NewReplicaSetAvailable}]`
+
+// TestNoRollout: Pods that are missing or fail are no rollout, whatever part of it a story has.
+func TestNoRollout(t *testing.T) {
+	short := strings.Replace(done(1, 2), "readyReplicas: 2, availableReplicas: 2", "readyReplicas: 1, availableReplicas: 1", 1) + available
+	l := newLog(t)
+	l.initial(deployment(1, 2, "r/web:1.0", "kubectl-create", "1", short))
+	l.initial(replicaSet("a", "r/web:1.0", "replicas: 2"))
+	l.initial(pod("web-a-1", "web-a", "", "", backOff))
+	const crash = "Deployment web: 1 Pod CrashLoopBackOff (exit 1: no database)"
+	l.want("Deployment/web", 40, "..0- failed: "+crash+"; still so at the end of the story, with 1 of 2 ready")
+	l.put(50, pod("web-a-1", "web-a", "", "", running))
+	l.put(51, deployment(1, 2, "r/web:1.0", "kubectl-create", "1", done(1, 2)+available))
+	l.want("Deployment/web", 60, "..0-50 failed: "+crash+", recovered after at least 50s; 1 of 2 ready at its end, and 2 of 2 at the end of the story")
+
+	// A quota that stops scaling is none, nor does it make the last rollout fail.
+	l = newLog(t)
+	l.put(1, deployment(1, 2, "r/web:1.0", "kubectl-create", "", ""))
+	l.put(1.5, replicaSet("a", "r/web:1.0", "replicas: 2"))
+	l.put(2, deployment(1, 2, "r/web:1.0", "kubectl-create", "1", done(1, 2)+available))
+	l.put(30, deployment(2, 5, "r/web:1.0", "kubectl-scale", "1", done(1, 2)+available))
+	l.put(31, replicaSet("a", "r/web:1.0", `conditions: [{type: ReplicaFailure, status: "True", reason: FailedCreate, message: "pods is forbidden: exceeded quota: q, used"}]`))
+	want := []string{"30- info: Deployment web scaled 2 → 5 by kubectl-scale, 2 of 5 ready",
+		"31- failed: Deployment web: Pods could not be created: exceeded quota: q, used; still so at the end of the story, with 2 of 5 ready"}
+	l.want("Deployment/web", 60, append([]string{"1-2 info: Deployment web created with r/web:1.0 (revision 1, by kubectl-create), complete after 1s"}, want...)...)
+	l = newLog(t)
+	l.initial(deployment(2, 5, "r/web:1.0", "kubectl-scale", "1", done(1, 2)+available))
+	l.initial(replicaSet("a", "r/web:1.0", `conditions: [{type: ReplicaFailure, status: "True", reason: FailedCreate, message: "pods is forbidden: exceeded quota: q, used"}]`))
+	l.want("Deployment/web", 60, "..0- failed: Deployment web: Pods could not be created: exceeded quota: q, used; still so at the end of the story, with 2 of 5 ready")
+}
+
+// TestFailsLater: a Pod that crashes a minute after a rollout was complete does not make it a
+// failed one.
+func TestFailsLater(t *testing.T) {
+	l := newLog(t)
+	l.initial(deployment(1, 1, "r/web:1.0", "kubectl-create", "1", done(1, 1)))
+	l.initial(replicaSet("a", "r/web:1.0", "replicas: 1"))
+	l.put(10, deployment(2, 1, "r/web:1.1", "kubectl-set", "1", done(1, 1)))
+	l.put(10.1, replicaSet("b", "r/web:1.1", ""))
+	l.put(11, pod("web-b-1", "web-b", "", "", running))
+	l.put(12, deployment(2, 1, "r/web:1.1", "kubectl-set", "2", done(2, 1)))
+	l.put(72, pod("web-b-1", "web-b", "", "", backOff))
+	l.want("Deployment/web", 100, "10-12 info: rollout of web from 1.0 to 1.1 (revision 2, by kubectl-set), complete after 2s",
+		"72- failed: 1m2s after Deployment web was changed (image r/web:1.0 → 1.1, by kubectl-set): Deployment web: 1 Pod CrashLoopBackOff (exit 1: no database), 1 restart; still so at the end of the story")
+}
+
+// TestRollback: only a template that it had is rolled back to, as the ReplicaSets prove.
+func TestRollback(t *testing.T) {
+	for want, test := range map[string]struct{ a, b string }{
+		"rollback of web from 1.1 to 1.0": {"2026-01-01T10:00:00Z", "2026-01-01T11:00:00Z"},
+		"rollout of web from 1.1 to 1.0":  {"2026-01-02T14:00:30Z", "2026-01-01T11:00:00Z"},
+	} {
+		created := func(text, at string) string {
+			return strings.Replace(text, "metadata: {name", "metadata: {creationTimestamp: "+`"`+at+`", name`, 1)
+		}
+		l := newLog(t)
+		l.initial(deployment(1, 1, "r/web:1.1", "kubectl-create", "1", done(1, 1)+available))
+		l.initial(created(replicaSet("b", "r/web:1.1", ""), test.b))
+		l.gap = at(10)
+		l.put(70, created(replicaSet("a", "r/web:1.0", ""), test.a))
+		l.put(70, deployment(2, 1, "r/web:1.0", "kubectl-set", "2", done(2, 1)+available))
+		l.want("Deployment/web", 90, "10..70-10..70 info: "+want+" (revision 2, by kubectl-set), complete after at most 1m")
+	}
+}
+
+// TestPaused: what is changed while a Deployment is paused is one rollout, when it is resumed.
+func TestPaused(t *testing.T) {
+	paused := func(generation int, image, manager, status string) string {
+		return strings.Replace(deployment(generation, 1, image, manager, "1", status), "spec: {", "spec: {paused: true, ", 1)
+	}
+	l := newLog(t)
+	l.initial(deployment(1, 1, "r/web:1.0", "kubectl-create", "1", done(1, 1)))
+	l.initial(replicaSet("a", "r/web:1.0", "replicas: 1"))
+	l.put(10, paused(2, "r/web:1.0", "kubectl-rollout", done(1, 1)))
+	l.put(20, paused(3, "r/web:1.1", "kubectl-set", done(2, 1)))
+	l.put(30, paused(4, "r/web:1.2", "kubectl-edit", done(3, 1)))
+	l.want("Deployment/web", 35, "10- info: rollouts of web paused; changed meanwhile: image r/web:1.0 → 1.1, by kubectl-set; image r/web:1.1 → 1.2, by kubectl-edit; rolled out when it is resumed")
+	l.put(40, deployment(5, 1, "r/web:1.2", "kubectl-rollout", "1", done(4, 1)))
+	l.put(41, replicaSet("c", "r/web:1.2", ""))
+	l.put(42, deployment(5, 1, "r/web:1.2", "kubectl-rollout", "2", done(5, 1)))
+	l.want("Deployment/web", 60,
+		"10-40 info: rollouts of web paused; changed meanwhile: image r/web:1.0 → 1.1, by kubectl-set; image r/web:1.1 → 1.2, by kubectl-edit; resumed by kubectl-rollout after 30s",
+		"40-42 info: rollout of web from 1.0 to 1.2 (revision 2, by kubectl-rollout), complete after 2s")
+}
+
+// TestTwoEdits: what the controller has not seen was not rolled out.
+func TestTwoEdits(t *testing.T) {
+	l := newLog(t)
+	l.initial(deployment(1, 1, "r/web:1.0", "kubectl-create", "1", done(1, 1)))
+	l.initial(replicaSet("a", "r/web:1.0", "replicas: 1"))
+	l.put(10, deployment(2, 1, "r/web:1.1", "kubectl-set", "1", done(1, 1)))
+	l.put(11, deployment(3, 1, "r/web:1.2", "kubectl-edit", "1", done(1, 1)))
+	l.put(13, deployment(3, 1, "r/web:1.2", "kubectl-edit", "2", done(3, 1)))
+	s := l.want("Deployment/web", 60, "10-13 info: rollout of web from 1.0 to 1.2 (revision 2, by kubectl-set, kubectl-edit), complete after 3s")
+	if n := len(s.Episodes[0].Entries); n != 3 {
+		t.Errorf("%d entries", n)
+	}
+}
+
+// TestStrategies: OnDelete waits for somebody, and Pods below a partition keep what they run.
+func TestStrategies(t *testing.T) {
+	set := func(generation int, image, strategy, status string) string {
+		text := strings.Replace(deployment(generation, 3, image, "kubectl-set", "", status), "kind: Deployment", "kind: StatefulSet", 1)
+		return strings.Replace(text, "spec: {", "spec: {updateStrategy: {"+strategy+"}, ", 1)
+	}
+	const ready = "replicas: 3, readyReplicas: 3, "
+	const onDelete, partition = "type: OnDelete", "type: RollingUpdate, rollingUpdate: {partition: 2}"
+	l := newLog(t)
+	l.initial(set(1, "r/web:1.0", onDelete, ready+"observedGeneration: 1, updatedReplicas: 3, currentRevision: a, updateRevision: b"))
+	l.put(10, set(2, "r/web:1.1", onDelete, ready+"observedGeneration: 2, updatedReplicas: 0, currentRevision: a, updateRevision: c"))
+	l.want("StatefulSet/web", 20, "10- info: rollout of web from 1.0 to 1.1 (by kubectl-set), takes effect as its Pods are deleted (OnDelete): 0 of 3 Pods updated, 3 ready")
+	l = newLog(t)
+	l.initial(set(1, "r/web:1.0", partition, ready+"observedGeneration: 1, updatedReplicas: 1, currentRevision: a, updateRevision: b"))
+	l.put(10, set(2, "r/web:1.1", partition, ready+"observedGeneration: 1, updatedReplicas: 1, currentRevision: a, updateRevision: b"))
+	l.put(12, set(2, "r/web:1.1", partition, ready+"observedGeneration: 2, updatedReplicas: 0, currentRevision: a, updateRevision: c"))
+	l.put(15, set(2, "r/web:1.1", partition, ready+"observedGeneration: 2, updatedReplicas: 1, currentRevision: a, updateRevision: c"))
+	l.want("StatefulSet/web", 20, "10-15 info: rollout of web from 1.0 to 1.1 (partition 2, by kubectl-set), complete after 5s")
+	for status, want := range map[string]int{ // of which Pods are missing: whether it proves a rollout
+		"currentRevision: a, updateRevision: a": 0, "currentRevision: a, updateRevision: b": 1,
+	} {
+		l = newLog(t)
+		l.initial(set(2, "r/web:1.1", "type: RollingUpdate", "observedGeneration: 2, replicas: 3, readyReplicas: 2, updatedReplicas: 2, "+status))
+		l.put(1, set(2, "r/web:1.1", "type: RollingUpdate", "observedGeneration: 2, replicas: 3, readyReplicas: 1, updatedReplicas: 2, "+status))
+		n := 0
+		for _, line := range lines(l.tell("StatefulSet/web", 60)) {
+			if strings.Contains(line, "rollout") {
+				n++
+			}
+		}
+		if n != want {
+			t.Errorf("%s: %d rollouts, want %d", status, n, want)
+		}
+	}
+}
