@@ -176,6 +176,9 @@ func (w *storyWriter) relate(all []*candidate, target kube.Resource, key kube.Ke
 		for _, owner := range c.owned.Metadata.OwnerReferences {
 			if o := byUID[string(owner.UID)]; o != nil && mark(o) {
 				up(o)
+				if slices.Contains(story.Workloads, o.kind) {
+					down(o)
+				}
 			}
 		}
 	}

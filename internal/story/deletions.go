@@ -25,8 +25,8 @@ func (t *teller) deletions() {
 			t.tellTerminating(th, i)
 			continue
 		}
-		own := th.resource == t.Resource && th.key == t.Key
-		if !th.gone.IsZero() && (own || th.controller() == nil && th.kind != "Pod" && th.kind != "Node" && th.kind != "ConfigMap" && th.kind != "Secret") {
+		own := t.isOwn(th)
+		if !th.gone.IsZero() && th.kind != "Node" && (own || th.controller() == nil && th.kind != "Pod" && th.kind != "ConfigMap" && th.kind != "Secret") {
 			t.tellDeleted(th, th.gone, []*entry{th.last})
 		}
 	}

@@ -196,7 +196,7 @@ func (t *teller) replacements(ep *episode, wl name) string {
 	if found == nil {
 		return ""
 	}
-	for _, c := range causes(found) {
+	for _, c := range t.causes(found) {
 		ep.said = addCause(ep.said, c.Cause)
 	}
 	g := &group{all: found, from: ep.From, to: lastEnd(found, ep.To)}

@@ -16,7 +16,7 @@ import (
 
 // cordons describes the times in which a Node was cordoned, and the Pods that were evicted
 // from it meanwhile: a drain.
-func (t *teller) cordons(node *thing) {
+func (t *teller) cordons(node *thing, concerns func(from, to time.Time) bool) {
 	for i, s := range node.states {
 		if !s.look().Spec.Unschedulable || i > 0 && node.states[i-1].look().Spec.Unschedulable {
 			continue
@@ -31,6 +31,9 @@ func (t *teller) cordons(node *thing) {
 				ep.To, ep.Ongoing = later.at, false
 				ep.claims = append(ep.claims, claim(later)...)
 			}
+		}
+		if !concerns(ep.From, ep.To) {
+			continue
 		}
 		var evicted []string
 		var pods []*thing

@@ -227,6 +227,9 @@ func (e *entry) join(other *entry) {
 func (t *teller) foldedCounters(e *entry) []string {
 	d, err := t.comparer.Between(e.before, e.after)
 	if err != nil || d.OnlyNoise {
+		if e.Kind == "ResourceQuota" {
+			return []string{"what is used changed, and returned"}
+		}
 		return []string{"numbers of replicas changed, and returned"}
 	}
 	return d.Summary

@@ -96,7 +96,7 @@ func (t *teller) assemble() []api.Episode {
 		}
 	}
 	all := slices.DeleteFunc(byRank, func(ep *episode) bool { return len(ep.entries) == 0 && !ep.untold() })
-	all = append(all, t.others()...)
+	all = append(slices.DeleteFunc(all, t.foreign), t.others()...)
 	slices.SortStableFunc(all, func(a, b *episode) int {
 		return cmp.Or(a.From.Compare(b.From), cmp.Compare(a.rank, b.rank), cmp.Compare(a.number, b.number))
 	})
@@ -156,7 +156,7 @@ func (ep *episode) between() string {
 func (t *teller) others() (all []*episode) {
 	var open *episode
 	for _, e := range t.entries {
-		if e.episode != nil {
+		if e.episode != nil || t.strangers[e.thing] {
 			continue
 		}
 		if open == nil || e.Time.Sub(open.To) > maxQuiet {
@@ -178,7 +178,7 @@ func (t *teller) others() (all []*episode) {
 // otherTitle describes an episode of other changes, whose entries are folded: all of them if
 // there are few, and what there is most reason to read.
 func otherTitle(ep *episode) string {
-	var said, kinds []string
+	var said, kinds, deleted []string
 	counts, names := map[string]int{}, map[string]string{}
 	events := 0
 	for i := range ep.Entries {
@@ -187,6 +187,9 @@ func otherTitle(ep *episode) string {
 		if e.Type == api.EventType {
 			events++
 			continue
+		}
+		if e.Type == api.Deleted {
+			deleted = append(deleted, e.Kind+" "+e.Name)
 		}
 		kinds = appendOnce(kinds, e.Kind)
 		counts[e.Kind]++
@@ -210,16 +213,65 @@ func otherTitle(ep *episode) string {
 		kinds = append(kinds, words.Count(events, "Event"))
 	}
 	title := "other: " + list(kinds, 4, "kind")
+	if deleted != nil {
+		title = list(deleted, 3, "object") + " deleted; " + title
+	}
 	if len(ep.said) > 0 {
 		title = fmt.Sprintf("%s %s: Warning %s; %s", ep.said[0].Kind, ep.said[0].Name, brief(ep.said[0].Text), title)
 	}
 	return title
 }
 
+// Workloads are the kinds of which the story of a Pod or a ReplicaSet needs all that they own:
+// what happened to it is a part of what happened to all, and is told as that.
+var Workloads = []string{"ReplicaSet", "Deployment", "StatefulSet", "DaemonSet"}
+
+// findStrangers finds the Pods, ReplicaSets and Nodes that the story is not about: those that
+// the object neither owns, nor is owned by or runs on.
+func (t *teller) findStrangers() {
+	target := t.target()
+	if target.kind != "Pod" && target.kind != "ReplicaSet" {
+		return
+	}
+	chain := func(th *thing) (all []name) {
+		for th != nil && len(all) < 4 {
+			all = append(all, th.named())
+			c := th.controller()
+			if c == nil {
+				break
+			}
+			th = t.byUID[string(c.UID)]
+		}
+		return all
+	}
+	var above []name
+	for _, th := range t.ofKind(target.kind) {
+		if th.named() == target {
+			above = append(above, chain(th)...)
+		}
+	}
+	nodes := map[string]bool{}
+	for _, th := range t.ofKind("Pod", "ReplicaSet") {
+		if !slices.Contains(above, th.named()) && !slices.Contains(chain(th), target) {
+			t.strangers[th] = true
+		} else if th.kind == "Pod" {
+			nodes[th.final().asPod().Spec.NodeName] = true
+		}
+	}
+	for _, th := range t.ofKind("Node") {
+		t.strangers[th] = !nodes[th.key.Name()]
+	}
+}
+
+// foreign reports whether an episode is one of strangers.
+func (t *teller) foreign(ep *episode) bool {
+	return !ep.own && len(ep.claims) > 0 && !slices.ContainsFunc(ep.claims, func(e *entry) bool { return e != nil && !t.strangers[e.thing] })
+}
+
 // target names the object of the story.
 func (t *teller) target() name {
 	for _, th := range t.things {
-		if th.resource == t.Resource && th.key == t.Key {
+		if t.isOwn(th) {
 			return th.named()
 		}
 	}
@@ -227,8 +279,11 @@ func (t *teller) target() name {
 }
 
 // isTarget reports whether an entry is about the object of the story.
-func (t *teller) isTarget(e *entry) bool {
-	return e != nil && e.thing != nil && e.thing.resource == t.Resource && e.thing.key == t.Key
+func (t *teller) isTarget(e *entry) bool { return e != nil && t.isOwn(e.thing) }
+
+// isOwn reports whether a thing is the object of the story.
+func (t *teller) isOwn(th *thing) bool {
+	return th != nil && th.resource == t.Resource && th.key == t.Key
 }
 
 // mainOf returns the most important episode: a worse one, then one that is not over, then one

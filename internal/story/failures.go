@@ -23,7 +23,8 @@ type failure struct {
 	fault     fault // the one that says most
 	from, to  time.Time
 	ended     bool   // false if it lasts at the end of the span
-	end       string // how it ended
+	end       string // how it ended: recovered, or deleted
+	next      string // or which fault followed
 	restarts  int32  // of containers, meanwhile
 	claims    []*entry
 	said      []said // what Events say besides
@@ -32,10 +33,10 @@ type failure struct {
 
 // failuresOfPods finds the failures of all Pods.
 func (t *teller) failuresOfPods() {
-	t.link()
 	for _, pod := range t.ofKind("Pod") {
 		var open *failure
-		var ready bool // it has been
+		var before *state // the one before it
+		var ready bool    // it has been
 		for i, s := range pod.states {
 			until := t.until(pod, i)
 			f := t.faultOf(s, until)
@@ -45,8 +46,13 @@ func (t *teller) failuresOfPods() {
 			ready = ready || isReady(s)
 			if open != nil && (f == nil || f.class != open.fault.class) {
 				open.to, open.ended = s.at, true
-				if open.end = "recovered"; s.terminating() {
+				switch {
+				case s.terminating():
 					open.end = "deleted"
+				case f == nil:
+					open.end = "recovered"
+				default: // it has another fault now
+					open.next = f.reason
 				}
 				open.claims = append(open.claims, claim(s)...)
 				open = nil
@@ -57,11 +63,12 @@ func (t *teller) failuresOfPods() {
 			if open == nil {
 				open = &failure{pod: pod, workload: t.workload(pod), fault: *f, from: s.at}
 				t.failures = append(t.failures, open)
+				before = pod.states[max(i-1, 0)]
 			}
 			if f.weight >= open.fault.weight {
 				open.fault = *f
 			}
-			open.restarts = restarts(s) - restarts(pod.states[0])
+			open.restarts = restarts(s) - restarts(before)
 			open.claims = append(open.claims, claim(s)...)
 		}
 		if open != nil {
@@ -203,7 +210,8 @@ func (t *teller) notReady(pod *thing, i int, ready bool) *fault {
 	}}
 }
 
-// A group are failures of one class, of Pods of one workload, that overlap or nearly so.
+// A group are failures of one class, of Pods of one workload, that overlap or nearly so, and
+// that began soon after each other.
 type group struct {
 	all      []*failure
 	from, to time.Time
@@ -216,16 +224,20 @@ const maxApart = 2 * time.Minute
 func groupFailures(all []*failure) (groups []*group) {
 	all = slices.Clone(all)
 	slices.SortStableFunc(all, func(a, b *failure) int { return a.from.Compare(b.from) })
-	open := map[string]*group{}
+	open, last := map[string]*group{}, map[string]time.Time{} // when the last failure began
 	for _, f := range all {
-		key := f.fault.class + "\x00" + f.workload.kind + "\x00" + f.workload.namespace + "\x00" + f.workload.name
+		class := f.fault.class
+		if class == notReady { // containers that crash are not ready in between
+			class = crashed
+		}
+		key := class + "\x00" + f.workload.kind + "\x00" + f.workload.namespace + "\x00" + f.workload.name
 		g := open[key]
-		if g == nil || f.from.Sub(g.to) > maxApart {
+		if g == nil || f.from.Sub(g.to) > maxApart || f.from.Sub(last[key]) > maxBetween {
 			g = &group{from: f.from, to: f.to}
 			open[key] = g
 			groups = append(groups, g)
 		}
-		g.all = append(g.all, f)
+		g.all, last[key] = append(g.all, f), f.from
 		if f.to.After(g.to) {
 			g.to = f.to
 		}
@@ -278,10 +290,13 @@ func worst(all []*failure) (f fault) {
 	return f
 }
 
-// causes returns what the objects say, each text once, with the number of objects.
-func causes(all []*failure) (out []said) {
+// causes returns what the objects say, each text once, with the number of objects: that of the
+// story is named.
+func (t *teller) causes(all []*failure) (out []said) {
 	ordered := slices.Clone(all)
-	slices.SortStableFunc(ordered, func(a, b *failure) int { return cmp.Compare(b.fault.weight, a.fault.weight) })
+	slices.SortStableFunc(ordered, func(a, b *failure) int {
+		return cmp.Or(cmp.Compare(b.fault.weight, a.fault.weight), cmp.Compare(one(t.isOwn(b.pod)), one(t.isOwn(a.pod))))
+	})
 	for _, f := range ordered {
 		out = addCause(out, f.fault.cause)
 	}
@@ -355,13 +370,13 @@ func (t *teller) otherFailures() {
 		restarted := 0
 		for _, f := range g.all {
 			restarted += int(f.restarts)
-			ep.own = ep.own || f.pod.resource == t.Resource && f.pod.key == t.Key
+			ep.own = ep.own || t.isOwn(f.pod)
 			ep.claims = append(ep.claims, f.claims...)
 		}
 		if restarted > 0 {
 			title += fmt.Sprintf(", %s", words.Count(restarted, "restart"))
 		}
-		ep.Title, ep.said = title, causes(g.all)
+		ep.Title, ep.said = title, t.causes(g.all)
 		n := t.changes(g)
 		t.addRollout(&n, g)
 		n.tell(ep)
@@ -376,9 +391,15 @@ func (t *teller) otherFailures() {
 // lasts reports whether a group of failures lasts longer than Pods need to start.
 func (t *teller) lasts(g *group) bool { return g.to.Sub(g.from) > 30*time.Second }
 
-// ends counts the failures that have ended, by how.
+// ends counts the Pods whose last failure has ended, by how.
 func ends(all []*failure) (recovered, deleted int) {
+	last := map[*thing]*failure{}
 	for _, f := range all {
+		if was := last[f.pod]; was == nil || f.to.After(was.to) {
+			last[f.pod] = f
+		}
+	}
+	for _, f := range last {
 		switch f.end {
 		case "recovered":
 			recovered++
@@ -387,6 +408,14 @@ func ends(all []*failure) (recovered, deleted int) {
 		}
 	}
 	return recovered, deleted
+}
+
+// untilDeleted says that Pods that failed were deleted, all of them or some.
+func untilDeleted(recovered, deleted int) string {
+	if recovered == 0 {
+		return ", until deleted"
+	}
+	return fmt.Sprintf(", until %d recovered and %d deleted", recovered, deleted)
 }
 
 // ending says how a group of failures ended.
@@ -400,10 +429,9 @@ func (t *teller) ending(ep *episode, g *group) string {
 		if by := t.rolloutAt(wl, g.to); by != "" {
 			return ", until " + by
 		}
-		if recovered == 0 {
-			return ", until deleted"
-		}
-		return ", until recovered or deleted"
+		return untilDeleted(recovered, deleted)
+	case recovered == 0:
+		return ", then " + g.all[len(g.all)-1].next
 	case g.all[0].fault.class == unschedulable:
 		return ", scheduled after " + t.took(g.from, g.to)
 	}

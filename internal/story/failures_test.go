@@ -304,3 +304,39 @@ func TestStatefulSet(t *testing.T) {
 	l.put(15, db("second", backOff))
 	l.want("StatefulSet/db", 60, "10- failed: rollout of db from 1 to 2 failed: 1 Pod CrashLoopBackOff (exit 1: no database); still so at the end of the story, with 0 of 1 ready")
 }
+
+// TestNextFault: another fault of a Pod is no recovery, and each Pod has one end.
+func TestNextFault(t *testing.T) {
+	l := newLog(t)
+	l.put(5, alone("web", "", badImage))
+	l.put(20, alone("web", "", backOff))
+	l.want("Pod/web", 60, "5-20 failed: Pod web: ErrImagePull (manifest unknown), then CrashLoopBackOff",
+		"20- failed: Pod web: CrashLoopBackOff (exit 1: no database), 1 restart; still so at the end of the story")
+	l = newLog(t)
+	l.put(5, alone("web", "", backOff))
+	l.put(20, alone("web", "", running))
+	l.put(40, alone("web", "", backOff))
+	l.remove(60, "Pod/web")
+	l.want("Pod/web", 90, "5-60 failed: Pod web: CrashLoopBackOff (exit 1: no database), 1 restart, until deleted")
+}
+
+// TestFailsSince: Pods that fail since long after others are told with their own time.
+func TestFailsSince(t *testing.T) {
+	l := newLog(t)
+	l.initial(replicaSet("a", "r/web:1.0", "replicas: 3"))
+	for i, name := range []string{"web-a-1", "web-a-2", "web-a-3"} {
+		l.initial(pod(name, "web-a", "", "", running))
+		l.put([]float64{10, 1300, 1310}[i], pod(name, "web-a", "", "", backOff))
+	}
+	l.want("ReplicaSet/web-a", 1400, "10- failed: Deployment web: 1 Pod CrashLoopBackOff (exit 1: no database), 1 restart; still so at the end of the story",
+		"1300- failed: Deployment web: 2 Pods CrashLoopBackOff (exit 1: no database), 2 restarts; still so at the end of the story")
+}
+
+// TestNodeDeleted: the Pods on it are told, and it is told once.
+func TestNodeDeleted(t *testing.T) {
+	l := newLog(t)
+	l.initial(node("True", "KubeletReady", "", ""))
+	l.initial(pod("web-a-1", "web-a", "", "", running))
+	l.remove(20, "Node/n1")
+	l.want("Node/n1", 60, "20-20 failed: Node n1 deleted; on it Pod web-a-1")
+}

@@ -31,22 +31,45 @@ func (t *teller) nodeDown(node string, from, to time.Time) bool {
 	return false
 }
 
+// elsewhere reports whether an entry is about a Node that none of the Pods of the story was on
+// then. It removes it from its state.
+func (t *teller) elsewhere(e *entry) bool {
+	if e.Kind != "Node" || t.Resource.Name == "nodes" || len(t.podsOn(e.Name, e.Time.Add(-maxTrail), e.Time.Add(maxTrail))) > 0 {
+		return false
+	}
+	if e.state != nil {
+		e.state.entry = nil
+	}
+	return true
+}
+
 // nodes describes times in which Nodes were not ready, under pressure, or cordoned.
 func (t *teller) nodes() {
 	for _, node := range t.ofKind("Node") {
+		own := t.isOwn(node)
+		concerns := func(from, to time.Time) bool { return own || len(t.podsOn(node.key.Name(), from, to)) > 0 }
 		for _, span := range t.spansOf(node, "Ready", "False", "Unknown") {
-			t.tellNode(node, span, "NotReady", api.EpisodeFailed)
+			if concerns(span.from, span.to) {
+				t.tellNode(node, span, "NotReady", api.EpisodeFailed)
+			}
 		}
 		for _, typ := range pressures {
 			for _, span := range t.spansOf(node, typ, "True") {
-				t.tellNode(node, span, "has "+typ, api.EpisodeWarning)
+				if concerns(span.from, span.to) {
+					t.tellNode(node, span, "has "+typ, api.EpisodeWarning)
+				}
 			}
 		}
-		t.cordons(node)
-		if !node.gone.IsZero() {
+		t.cordons(node, concerns)
+		if !node.gone.IsZero() && concerns(node.gone, node.gone) {
 			ep := &episode{rank: rankNode}
 			ep.Kind, ep.Severity, ep.From, ep.To = api.EpisodeNode, api.EpisodeWarning, node.gone, node.gone
 			ep.Title, ep.claims = fmt.Sprintf("Node %s deleted", node.key.Name()), []*entry{node.last}
+			if pods := t.podsOn(node.key.Name(), node.gone, node.gone); len(pods) > 0 {
+				ep.Severity = api.EpisodeFailed
+				ep.Title += "; on it " + t.counted(pods)
+			}
+			ep.own = own
 			t.add(ep)
 		}
 	}
@@ -56,7 +79,7 @@ func (t *teller) nodes() {
 func (t *teller) tellNode(node *thing, span conditionSpan, state, severity string) {
 	ep := &episode{rank: rankNode}
 	ep.Kind, ep.Severity, ep.From, ep.To, ep.Ongoing = api.EpisodeNode, severity, span.from, span.to, span.open
-	ep.own = node.resource == t.Resource && node.key == t.Key
+	ep.own = t.isOwn(node)
 	ep.claims = span.claims
 	ep.said = addCause(nil, span.cause(node))
 	title := fmt.Sprintf("Node %s %s (%s)", node.key.Name(), state, span.condition.brief())

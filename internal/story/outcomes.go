@@ -117,13 +117,14 @@ func (t *teller) workloadOf(ep *episode) (found *thing) {
 	return found
 }
 
-// readyOf returns how many Pods of a workload are ready, and how many should be.
+// readyOf returns how many Pods of a workload are ready, of those that should be.
 func readyOf(s *state) (ready, want int64) {
 	l := s.look()
 	if s.o.Kind == "DaemonSet" {
-		return l.Status.NumberReady, l.Status.DesiredNumberScheduled
+		return min(l.Status.NumberReady, l.Status.DesiredNumberScheduled), l.Status.DesiredNumberScheduled
 	}
-	return l.Status.ReadyReplicas, replicas(l)
+	want = replicas(l)
+	return min(l.Status.ReadyReplicas, want), want
 }
 
 // shortages describes workloads that have fewer ready Pods than they should at the end of the
@@ -144,7 +145,7 @@ func (t *teller) shortages() {
 			ep.Severity = api.EpisodeFailed
 			ep.said = addCause(nil, api.Cause{Kind: th.kind, Namespace: th.key.Namespace(), Name: th.key.Name(), Field: "status.conditions[Available]", Text: c.says()})
 		}
-		ep.own = th.resource == t.Resource && th.key == t.Key
+		ep.own = t.isOwn(th)
 		ep.claims, ep.workloads = claim(first), []name{th.named()}
 		t.add(ep)
 	}

@@ -223,7 +223,7 @@ func (t *teller) tellRollout(r, before *rollout) {
 		if !r.done.IsZero() && !slices.ContainsFunc(bad, func(f *failure) bool { return f.from.Before(r.done) }) {
 			verb = ", complete after " + t.took(r.from, r.done) + ", then failed: "
 		}
-		ep.Title, ep.said = title+verb+summary(bad), causes(bad)
+		ep.Title, ep.said = title+verb+summary(bad), t.causes(bad)
 		n := t.changes(&group{all: bad, from: r.from, to: r.to})
 		n.tell(ep)
 		title = ep.Title
@@ -232,13 +232,10 @@ func (t *teller) tellRollout(r, before *rollout) {
 		case over:
 		case ended:
 			ep.To = lastEnd(bad, r.done)
-			switch recovered, deleted := ends(bad); {
-			case deleted == 0:
+			if recovered, deleted := ends(bad); deleted == 0 {
 				title += ", recovered after " + t.took(r.from, ep.To)
-			case recovered == 0:
-				title += ", until deleted"
-			default:
-				title += ", until recovered or deleted"
+			} else {
+				title += untilDeleted(recovered, deleted)
 			}
 		default:
 			ep.Ongoing = true
@@ -338,7 +335,7 @@ func (t *teller) tellRollout(r, before *rollout) {
 
 // passingFault reports whether a failure may be only that its Pod took a while to start.
 func passingFault(f *failure) bool {
-	return f.ended && f.end == "recovered" && (f.fault.class == unschedulable || f.fault.class == notReady)
+	return f.ended && f.end != "deleted" && (f.fault.class == unschedulable || f.fault.class == notReady)
 }
 
 func lastEnd(all []*failure, at time.Time) time.Time {

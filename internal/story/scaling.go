@@ -40,14 +40,14 @@ func (t *teller) scaling() {
 			if n := len(open); n > 0 {
 				pause := s.state.at.Sub(open[n-1].state.at)
 				if pause > maxBetween || pause > maxTrail && (s.event == nil || open[n-1].event == nil) {
-					t.tellScaling(th, open)
+					t.tellScaling(th, open, s.state)
 					open = nil
 				}
 			}
 			open = append(open, s)
 		}
 		if len(open) > 0 {
-			t.tellScaling(th, open)
+			t.tellScaling(th, open, nil)
 		}
 	}
 }
@@ -130,11 +130,13 @@ func (t *teller) changed(of []*thing, steps []step) (*entry, int) {
 	return nil, 0
 }
 
-func (t *teller) tellScaling(th *thing, steps []step) {
+// tellScaling adds the episode of some steps, of which the next one is that of a state; nil for
+// none.
+func (t *teller) tellScaling(th *thing, steps []step, next *state) {
 	of := t.autoscalersOf(th)
 	change, n := t.changed(of, steps)
 	if n > 0 {
-		t.tellScaling(th, steps[:n])
+		t.tellScaling(th, steps[:n], steps[n].state)
 		steps = steps[n:]
 	}
 	first, last := steps[0], steps[len(steps)-1]
@@ -172,7 +174,7 @@ func (t *teller) tellScaling(th *thing, steps []step) {
 	if turns(steps) >= manyTurns {
 		ep.Severity = api.EpisodeWarning
 	}
-	stop := t.To
+	stop, until := t.To, th.final()
 	if !th.gone.IsZero() {
 		stop = th.gone
 	}
@@ -183,10 +185,13 @@ func (t *teller) tellScaling(th *thing, steps []step) {
 			title += ", ready after " + t.took(ep.From, ep.To)
 		}
 	default:
-		ep.To = stop
-		now := th.final().look().Status
-		title += fmt.Sprintf(", %d of %d ready", now.ReadyReplicas, last.to)
-		if stop.Equal(t.To) {
+		if ep.To = stop; next != nil {
+			ep.To, until = next.at, th.before(next)
+		}
+		title += fmt.Sprintf(", %d of %d ready", until.look().Status.ReadyReplicas, last.to)
+		if next != nil {
+			title += " when it was scaled again"
+		} else if stop.Equal(t.To) {
 			ep.Ongoing = true
 		}
 	}

@@ -47,13 +47,14 @@ type Input struct {
 // A teller writes one story.
 type teller struct {
 	Input
-	things   []*thing
-	byUID    map[string]*thing
-	edges    map[int64]edge // by the time in nanoseconds
-	events   []*entry       // about Events
-	entries  []*entry
-	episodes []*episode
-	comparer change.Comparer
+	things    []*thing
+	byUID     map[string]*thing
+	edges     map[int64]edge // by the time in nanoseconds
+	strangers map[*thing]bool
+	events    []*entry // about Events
+	entries   []*entry
+	episodes  []*episode
+	comparer  change.Comparer
 
 	failures []*failure
 	all      []*episode // in order, after assemble
@@ -104,7 +105,7 @@ func newTeller(in Input) *teller {
 			in.To = in.From
 		}
 	}
-	t := &teller{Input: in, byUID: map[string]*thing{}, edges: map[int64]edge{}, comparer: change.Comparer{Brief: true}}
+	t := &teller{Input: in, byUID: map[string]*thing{}, edges: map[int64]edge{}, strangers: map[*thing]bool{}, comparer: change.Comparer{Brief: true}}
 	objects := slices.Clone(in.Objects)
 	slices.SortStableFunc(objects, func(a, b Object) int {
 		return cmp.Or(cmp.Compare(a.Resource.String(), b.Resource.String()), cmp.Compare(a.Key, b.Key))
@@ -112,6 +113,9 @@ func newTeller(in Input) *teller {
 	for i := range objects {
 		t.read(&objects[i])
 	}
+	t.link()
+	t.findStrangers()
+	t.entries = slices.DeleteFunc(t.entries, t.elsewhere)
 	slices.SortStableFunc(t.entries, (*entry).compare)
 	for i, e := range t.entries {
 		e.order = i

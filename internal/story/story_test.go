@@ -312,6 +312,12 @@ func TestScaling(t *testing.T) {
 	l.want("Deployment/web", 13, "10- info: Deployment web scaled 2 → 4 by kubectl-scale, 3 of 4 ready")
 	l.put(15, deployment(2, 4, "r/web:1.0", "kubectl-scale", "1", done(2, 4)))
 	l.want("Deployment/web", 20, "10-15 info: Deployment web scaled 2 → 4 by kubectl-scale, ready after 5s")
+	l.put(100, deployment(3, 9, "r/web:1.0", "kubectl-scale", "1", done(2, 4)))
+	l.put(102, deployment(3, 9, "r/web:1.0", "kubectl-scale", "1", done(3, 6)))
+	l.put(700, deployment(4, 12, "r/web:1.0", "kubectl-scale", "1", done(3, 6)))
+	l.want("Deployment/web", 800, "10-15 info: Deployment web scaled 2 → 4 by kubectl-scale, ready after 5s",
+		"100-700 info: Deployment web scaled 4 → 9 by kubectl-scale, 6 of 9 ready when it was scaled again",
+		"700- info: Deployment web scaled 9 → 12 by kubectl-scale, 6 of 12 ready")
 }
 
 // TestAutoscaler: the steps of an autoscaler are one episode, with what its Events say.

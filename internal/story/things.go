@@ -160,6 +160,9 @@ func (th *thing) at(when time.Time) *state {
 	return nil
 }
 
+// before returns the state before another one.
+func (th *thing) before(s *state) *state { return th.states[slices.Index(th.states, s)-1] }
+
 // final returns the last state.
 func (th *thing) final() *state { return th.states[len(th.states)-1] }
 

@@ -298,11 +298,13 @@ const maxSpans = 3
 func (p *printer) spans(reason, says string) string {
 	n, from, to := 0, time.Time{}, time.Time{}
 	var resources []string
-	for _, u := range p.Unobserved {
-		if u.Reason != reason {
-			continue
+	all := slices.DeleteFunc(slices.Clone(p.Unobserved), func(u api.UnobservedSpan) bool { return u.Reason != reason })
+	slices.SortStableFunc(all, func(a, b api.UnobservedSpan) int { return a.From.Compare(b.From) })
+	for _, u := range all {
+		if n == 0 || u.From.After(to) { // those of several resources that overlap are one
+			n++
 		}
-		if n++; from.IsZero() || u.From.Before(from) {
+		if n == 1 && from.IsZero() {
 			from = u.From
 		}
 		if u.To.After(to) {
