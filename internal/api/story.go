@@ -89,6 +89,9 @@ type Cause struct {
 	Name      string `json:"name"`
 	Field     string `json:"field"` // status.conditions[Ready], Event
 	Text      string `json:"text"`
+	// Path and ResourceVersion are those of the version that says so; of an Event, the Event's.
+	Path            string `json:"path,omitempty"`
+	ResourceVersion string `json:"resourceVersion,omitempty"`
 	// Objects counts the objects that say so, if there are several.
 	Objects int `json:"objects,omitempty"`
 }

@@ -53,7 +53,7 @@ func (t *teller) tellCreation(th *thing, span conditionSpan, refused []*event) {
 	ep.claims = span.claims
 	message := unnamed(change.Because(span.condition.Message))
 	if span.condition.Type != "" {
-		ep.said = addCause(nil, span.cause(th))
+		ep.said = addCause(nil, span.cause())
 	}
 	for _, ev := range refused {
 		if within(ev.entry.Time, ep.From.Add(-5*time.Second), ep.To.Add(maxTrail)) {
@@ -92,7 +92,7 @@ func (t *teller) jobs() {
 			ep.Kind, ep.Severity, ep.From, ep.To = api.EpisodeJob, end.severity, from, span.from
 			ep.Title = fmt.Sprintf("Job %s %s", job.key.Name(), end.verb)
 			if end.severity == api.EpisodeFailed {
-				ep.said = addCause(nil, span.cause(job))
+				ep.said = addCause(nil, span.cause())
 				ep.Title += ": " + span.condition.brief()
 				for _, f := range t.failures {
 					if c := f.pod.controller(); c != nil && string(c.UID) == job.uid {

@@ -76,7 +76,7 @@ func (t *teller) tellFinalizers(th *thing, i int) {
 			ep.Severity = api.EpisodeWarning
 		}
 		names := strings.Join(first.look().Metadata.Finalizers, ", ")
-		ep.said = addCause(nil, api.Cause{Kind: th.kind, Namespace: th.key.Namespace(), Name: th.key.Name(), Field: "metadata.finalizers", Text: names})
+		ep.said = addCause(nil, first.cause("metadata.finalizers", names))
 		title := fmt.Sprintf("deletion of %s %s is blocked by its finalizers (%s)", th.kind, th.key.Name(), strings.Join(final.look().Metadata.Finalizers, ", "))
 		switch {
 		case names == "" && ep.Ongoing:
@@ -96,7 +96,7 @@ func (t *teller) tellFinalizers(th *thing, i int) {
 		}
 		for _, typ := range []string{"NamespaceDeletionDiscoveryFailure", "NamespaceDeletionGroupVersionParsingFailure", "NamespaceDeletionContentFailure", "NamespaceFinalizersRemaining", "NamespaceContentRemaining"} {
 			for _, span := range t.spansOf(th, typ, "True") {
-				ep.said = addCause(ep.said, span.cause(th))
+				ep.said = addCause(ep.said, span.cause())
 				ep.claims = append(ep.claims, span.claims...)
 				if len(inside) == 0 {
 					title += "; " + span.condition.brief()
@@ -130,7 +130,7 @@ func (t *teller) tellTerminating(pod *thing, i int) {
 	ep := &episode{rank: rankDeletion}
 	ep.Kind, ep.Severity, ep.From, ep.To, ep.Ongoing = api.EpisodeDeletion, api.EpisodeFailed, s.at, t.To, true
 	ep.Title = fmt.Sprintf("Pod %s terminates, %s longer than its grace period", pod.key.Name(), lasted(late))
-	ep.said = addCause(nil, api.Cause{Kind: "Pod", Namespace: pod.key.Namespace(), Name: pod.key.Name(), Field: "metadata.deletionTimestamp", Text: due.UTC().Format(time.RFC3339)})
+	ep.said = addCause(nil, s.cause("metadata.deletionTimestamp", due.UTC().Format(time.RFC3339)))
 	ep.claims = claim(s)
 	ep.covers = func(e *entry) bool { return e.thing == pod }
 	t.add(ep)
@@ -164,7 +164,7 @@ func (t *teller) finalizersOf(ep *episode, all []*thing) string {
 	for _, th := range all {
 		i := slices.IndexFunc(th.states, (*state).terminating)
 		names := strings.Join(th.states[i].look().Metadata.Finalizers, ", ")
-		ep.said = addCause(ep.said, api.Cause{Kind: th.kind, Namespace: th.key.Namespace(), Name: th.key.Name(), Field: "metadata.finalizers", Text: names})
+		ep.said = addCause(ep.said, th.states[i].cause("metadata.finalizers", names))
 		text := fmt.Sprintf("%s %s (finalizer %s", th.kind, th.key.Name(), names)
 		if !th.gone.IsZero() {
 			text += ", gone after " + t.took(th.states[i].at, th.gone)

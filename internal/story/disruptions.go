@@ -74,7 +74,7 @@ func (t *teller) tellDisruption(all []hit) {
 	for _, h := range all {
 		pods = appendOnce(pods, h.pod.key.Name())
 		ep.claims = append(ep.claims, claim(h.state)...)
-		ep.said = addCause(ep.said, disruptionCause(h.pod, h.condition))
+		ep.said = addCause(ep.said, h.state.because(h.condition))
 		if h.state.at.After(ep.To) {
 			ep.To = h.state.at
 		}
@@ -173,7 +173,7 @@ func (t *teller) priorities(ep *episode, pods []*thing) string {
 	if first == nil {
 		return ""
 	}
-	ep.said = addCause(ep.said, api.Cause{Kind: "Pod", Namespace: pods[0].key.Namespace(), Name: pods[0].key.Name(), Field: "spec.priority", Text: fmt.Sprint(*first)})
+	ep.said = addCause(ep.said, pods[0].final().cause("spec.priority", fmt.Sprint(*first)))
 	for _, th := range pods {
 		if p := priority(th); p == nil || *p != *first {
 			return ""

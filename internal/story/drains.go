@@ -43,7 +43,7 @@ func (t *teller) cordons(node *thing, concerns func(from, to time.Time) bool) {
 				evicted, pods = append(evicted, pod.key.Name()), append(pods, pod)
 				hits = append(hits, hit{pod, d, c})
 				ep.claims = append(ep.claims, claim(d)...)
-				ep.said = addCause(ep.said, disruptionCause(pod, c))
+				ep.said = addCause(ep.said, d.because(c))
 				ep.workloads = append(ep.workloads, t.workload(pod))
 			}
 		}
@@ -97,7 +97,7 @@ func (t *teller) budgets(ep *episode, evicted []hit) (all []*thing) {
 				}
 			}
 			ep.claims = append(ep.claims, span.claims...)
-			c := span.cause(pdb)
+			c := span.cause()
 			if lowest != nil {
 				c.Text += fmt.Sprintf(", currentHealthy: %d, desiredHealthy: %d", lowest.look().Status.CurrentHealthy, lowest.look().Status.DesiredHealthy)
 			}

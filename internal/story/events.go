@@ -229,5 +229,8 @@ func (t *teller) eventsAbout(th *thing, from, to time.Time) (all []*event) {
 // cause returns what an Event says.
 func (ev *event) cause() api.Cause {
 	ref := ev.about()
-	return api.Cause{Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name, Field: "Event", Text: change.Because(ev.Reason, ev.text())}
+	return api.Cause{
+		Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name, Field: "Event", Text: change.Because(ev.Reason, ev.text()),
+		Path: ev.entry.Path, ResourceVersion: ev.entry.ResourceVersion,
+	}
 }

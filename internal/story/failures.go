@@ -205,9 +205,7 @@ func (t *teller) notReady(pod *thing, i int, ready bool) *fault {
 	if !ok || p.Status.Phase != corev1.PodRunning || !ready && (!s.initial && !end.Equal(t.To) || end.Sub(unreadySince(s)) < minUnready) {
 		return nil
 	}
-	return &fault{class: notReady, reason: "not ready", detail: c.says(), weight: 1, cause: api.Cause{
-		Kind: "Pod", Namespace: pod.key.Namespace(), Name: pod.key.Name(), Field: "status.conditions[Ready]", Text: c.says(),
-	}}
+	return &fault{class: notReady, reason: "not ready", detail: c.says(), weight: 1, cause: s.because(c)}
 }
 
 // A group are failures of one class, of Pods of one workload, that overlap or nearly so, and

@@ -50,12 +50,9 @@ func (f fault) text() string {
 // not known to be anything.
 func (t *teller) faultOf(s *state, until time.Time) *fault {
 	pod := s.asPod()
-	cause := func(field, text string) api.Cause {
-		return api.Cause{Kind: "Pod", Namespace: s.thing.key.Namespace(), Name: s.thing.key.Name(), Field: field, Text: text}
-	}
 	if pod.Status.Phase == corev1.PodFailed && (pod.Status.Reason != "" || len(change.Containers(pod)) == 0) {
 		reason := cmp.Or(pod.Status.Reason, "Failed")
-		return &fault{class: podFailed, reason: reason, detail: change.Because(pod.Status.Message), weight: 3, cause: cause("status.reason", change.Because(reason, pod.Status.Message))}
+		return &fault{class: podFailed, reason: reason, detail: change.Because(pod.Status.Message), weight: 3, cause: s.cause("status.reason", change.Because(reason, pod.Status.Message))}
 	}
 	if pod.DeletionTimestamp != nil || pod.Status.Phase == corev1.PodSucceeded {
 		return nil
@@ -66,7 +63,7 @@ func (t *teller) faultOf(s *state, until time.Time) *fault {
 		if i >= len(pod.Status.ContainerStatuses) {
 			field = "status.initContainerStatuses[" + c.Name + "]"
 		}
-		if f := containerFault(c, field, cause); f != nil && (worst == nil || f.weight > worst.weight) {
+		if f := containerFault(c, field, s.cause); f != nil && (worst == nil || f.weight > worst.weight) {
 			if f.class == crashed && c.State.Running != nil && !change.Failing(pod, until) {
 				continue // it has recovered
 			}
@@ -83,7 +80,7 @@ func (t *teller) faultOf(s *state, until time.Time) *fault {
 	}
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable {
-			return &fault{class: unschedulable, reason: c.Reason, detail: change.Because(c.Message), weight: 1, cause: cause("status.conditions[PodScheduled]", change.Because(c.Reason, c.Message))}
+			return &fault{class: unschedulable, reason: c.Reason, detail: change.Because(c.Message), weight: 1, cause: s.cause("status.conditions[PodScheduled]", change.Because(c.Reason, c.Message))}
 		}
 	}
 	return nil

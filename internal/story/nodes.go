@@ -81,7 +81,7 @@ func (t *teller) tellNode(node *thing, span conditionSpan, state, severity strin
 	ep.Kind, ep.Severity, ep.From, ep.To, ep.Ongoing = api.EpisodeNode, severity, span.from, span.to, span.open
 	ep.own = t.isOwn(node)
 	ep.claims = span.claims
-	ep.said = addCause(nil, span.cause(node))
+	ep.said = addCause(nil, span.cause())
 	title := fmt.Sprintf("Node %s %s (%s)", node.key.Name(), state, span.condition.brief())
 	reasons := []string{"DeletionByTaintManager", "DeletionByPodGC"}
 	if state != "NotReady" {
@@ -102,7 +102,7 @@ func (t *teller) tellNode(node *thing, span conditionSpan, state, severity strin
 				remain++
 			}
 			ep.claims = append(ep.claims, claim(s)...)
-			ep.said = addCause(ep.said, disruptionCause(pod, c))
+			ep.said = addCause(ep.said, s.because(c))
 		}
 		for i, s := range pod.states {
 			if i > 0 && isReady(pod.states[i-1]) && !isReady(s) && !s.terminating() && within(s.at, ep.From, ep.To) && !t.outlasts(s) {
@@ -204,8 +204,4 @@ func (t *teller) disruption(pod *thing) (condition, *state) {
 		}
 	}
 	return condition{}, nil
-}
-
-func disruptionCause(pod *thing, c condition) api.Cause {
-	return api.Cause{Kind: "Pod", Namespace: pod.key.Namespace(), Name: pod.key.Name(), Field: "status.conditions[DisruptionTarget]", Text: c.says()}
 }

@@ -141,10 +141,15 @@ func (t *teller) shortages() {
 		ep := &episode{rank: rankFailure}
 		ep.Kind, ep.Severity, ep.From, ep.To, ep.Ongoing = api.EpisodeFailure, api.EpisodeWarning, from, t.To, true
 		ep.Title = fmt.Sprintf("%s: too few Pods are ready", t.called(th))
-		if c, ok := th.final().condition("Available"); ok && c.Status == "False" {
-			ep.Severity = api.EpisodeFailed
-			ep.said = addCause(nil, api.Cause{Kind: th.kind, Namespace: th.key.Namespace(), Name: th.key.Name(), Field: "status.conditions[Available]", Text: c.says()})
+		field, text := "status.readyReplicas", ""
+		if th.kind == "DaemonSet" {
+			field = "status.numberReady"
 		}
+		if c, ok := th.final().condition("Available"); ok && c.Status == "False" {
+			ep.Severity, field, text = api.EpisodeFailed, "status.conditions[Available]", c.says()
+		}
+		ready, want := readyOf(th.final())
+		ep.said = addCause(nil, th.final().cause(field, cmp.Or(text, fmt.Sprintf("%d of %d", ready, want))))
 		ep.own = t.isOwn(th)
 		ep.claims, ep.workloads = claim(first), []name{th.named()}
 		t.add(ep)

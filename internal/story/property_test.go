@@ -18,8 +18,8 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/story"
 )
 
-// verify checks what holds for all stories: every entry is in one episode, entries and
-// episodes are in order, one episode is the main one, and the order of the objects does not
+// verify checks what holds for all stories: every entry is in one episode, a cause has the version
+// that says it, and bad news have an entry or a cause, entries and episodes are in order, one episode is the main one, and the order of the objects does not
 // matter.
 func verify(t testing.TB, in story.Input, s api.Story) {
 	t.Helper()
@@ -36,11 +36,14 @@ func verify(t testing.TB, in story.Input, s api.Story) {
 			t.Errorf("episode %v to %v %q with %d entries, after %v", e.From, e.To, e.Title, len(e.Entries), last)
 		}
 		last = e.From
+		if e.Severity != api.EpisodeInfo && len(e.Entries)+len(e.Causes) == 0 {
+			t.Errorf("nothing says that %q", e.Title)
+		}
 		if !slices.IsSortedFunc(e.Entries, func(a, b api.StoryEntry) int { return a.Time.Compare(b.Time) }) {
 			t.Errorf("the entries of %q are not in order", e.Title)
 		}
 		for _, c := range e.Causes {
-			if c.Kind == "" || c.Text == "" || c.Field == "" {
+			if c.Kind == "" || c.Text == "" || c.Field == "" || c.Path == "" || c.ResourceVersion == "" {
 				t.Errorf("%q has the cause %+v", e.Title, c)
 			}
 		}

@@ -359,7 +359,7 @@ func (t *teller) stuck(r *rollout) (all []said, text string, reasons []string) {
 			if c.Type == "Progressing" && c.Reason != "ProgressDeadlineExceeded" {
 				return
 			}
-			all = addCause(all, api.Cause{Kind: th.kind, Namespace: th.key.Namespace(), Name: th.key.Name(), Field: "status.conditions[" + typ + "]", Text: c.says()})
+			all = addCause(all, s.because(c))
 			reasons = appendOnce(reasons, brief(change.Because(c.Reason, unnamed(c.Message))))
 		}
 	}

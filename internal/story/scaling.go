@@ -236,7 +236,7 @@ func (t *teller) autoscalers() {
 					verb = "could not scale for " + t.took(span.from, span.to)
 				}
 				ep.Title = fmt.Sprintf("HorizontalPodAutoscaler %s %s: %s", hpa.key.Name(), verb, span.condition.brief())
-				ep.said = addCause(nil, span.cause(hpa))
+				ep.said = addCause(nil, span.cause())
 				ep.covers = func(e *entry) bool { return e.thing == hpa }
 				t.add(ep)
 			}
@@ -250,12 +250,11 @@ type conditionSpan struct {
 	open      bool // at the end of the span of the story
 	known     bool // from is when it began
 	condition condition
+	last      *state // with it
 	claims    []*entry
 }
 
-func (s conditionSpan) cause(th *thing) api.Cause {
-	return api.Cause{Kind: th.kind, Namespace: th.key.Namespace(), Name: th.key.Name(), Field: "status.conditions[" + s.condition.Type + "]", Text: s.condition.says()}
-}
+func (s conditionSpan) cause() api.Cause { return s.last.because(s.condition) }
 
 // spansOf returns the times in which a condition of a thing has one of some statuses.
 func (t *teller) spansOf(th *thing, typ string, bad ...string) (all []conditionSpan) {
@@ -275,7 +274,7 @@ func (t *teller) spansOf(th *thing, typ string, bad ...string) (all []conditionS
 			if is {
 				one.to = t.until(th, i)
 				one.open = i == len(th.states)-1 && th.gone.IsZero()
-				one.condition.Message, one.condition.Reason = c.Message, c.Reason
+				one.condition.Message, one.condition.Reason, one.last = c.Message, c.Reason, s
 			}
 		}
 		open = is

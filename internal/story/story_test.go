@@ -247,7 +247,7 @@ func TestRolledBack(t *testing.T) {
 	l.remove(32, "Pod/web-b-2")
 	l.put(33, deployment(3, 2, "r/web:1.0", "kubectl-rollout", "3", done(3, 2)))
 	s := l.want("Deployment/web", 60, "10-33 failed: "+failed+"; rolled back to 1.0 by kubectl-rollout, complete after 3s; 2 of 2 ready at its end (0 at the lowest)")
-	want := []api.Cause{{Kind: "Pod", Namespace: "shop", Name: "web-b-1", Field: "status.containerStatuses[web].lastState.terminated", Text: "Error: exit 1: no database", Objects: 2}}
+	want := []api.Cause{{Kind: "Pod", Namespace: "shop", Name: "web-b-1", Field: "status.containerStatuses[web].lastState.terminated", Text: "Error: exit 1: no database", Path: "/api/v1/namespaces/shop/pods/web-b-1", ResourceVersion: "109", Objects: 2}}
 	if diff := cmp.Diff(want, s.Episodes[0].Causes); diff != "" {
 		t.Error(diff)
 	}

@@ -4,6 +4,7 @@
 package story
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 	"time"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/watchkeeper/watchkeeper/informer/kube"
 	"github.com/watchkeeper/watchkeeper/informer/scan"
+	"github.com/watchkeeper/watchkeeper/internal/api"
 	"github.com/watchkeeper/watchkeeper/internal/change"
 )
 
@@ -137,6 +139,20 @@ func (s *state) condition(typ string) (condition, bool) {
 		}
 	}
 	return condition{}, false
+}
+
+// cause returns what a field of a state says.
+func (s *state) cause(field, text string) api.Cause {
+	th := s.thing
+	return api.Cause{
+		Kind: th.kind, Namespace: th.key.Namespace(), Name: th.key.Name(), Field: field, Text: text,
+		Path: objectPath(th.resource, th.key), ResourceVersion: kube.FormatRV(s.o.RV),
+	}
+}
+
+// because returns what a condition of a state says.
+func (s *state) because(c condition) api.Cause {
+	return s.cause("status.conditions["+c.Type+"]", cmp.Or(c.says(), c.Status))
 }
 
 // terminating reports whether deletion was requested.

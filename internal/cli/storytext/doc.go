@@ -7,6 +7,7 @@ package storytext
 
 import (
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 	"time"
@@ -209,13 +210,18 @@ func (p *printer) object(kind, namespace, name string) string {
 	return kind + " " + name
 }
 
-// cause formats a cause.
+// cause formats a cause; with -v, with the version that says so: pods/web-1@123.
 func (p *printer) cause(c api.Cause) (object, field, text string) {
 	object = p.object(c.Kind, c.Namespace, c.Name)
 	if c.Objects > 1 {
 		object += fmt.Sprintf(" and %d more", c.Objects-1)
 	}
-	return object, c.Field, c.Text
+	if text = c.Text; p.Verbose && c.ResourceVersion != "" {
+		name := c.Path[strings.LastIndexByte(c.Path, '/')+1:]
+		resource := path.Base(strings.TrimSuffix(c.Path, "/"+name))
+		text += fmt.Sprintf(" (%s/%s@%s)", resource, name, c.ResourceVersion)
+	}
+	return object, c.Field, text
 }
 
 // what describes an entry.

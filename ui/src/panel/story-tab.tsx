@@ -75,7 +75,7 @@ function Episodes({ teller, path }: { teller: Teller; path: string }) {
           <Mark severity={lead.severity} />
           <When teller={teller} episode={lead} />
           <button class="title" title="Show its entries" onClick={toMain}><b>{lead.title}</b></button>
-          <Causes teller={teller} causes={lead.causes} />
+          <Causes teller={teller} episode={lead} />
         </section>
       )}
       <p class="muted small">{teller.number()}{episodes.length > 0 && `, written from ${count(story.versions, 'version')} of ${count(story.objects, 'object')}`}</p>
@@ -110,7 +110,7 @@ function EpisodeRow({ teller, episode, path, causes }: { teller: Teller; episode
         {main ? <b>{title}</b> : title}
         {' '}<span class="muted small number"><svg width="12" height="12" viewBox="0 0 16 16" aria-hidden="true"><path d={on ? 'M2.5 5.5h11L8 12z' : 'M5.5 2.5v11L12 8z'} /></svg> {count(entries.length, 'entry', 'entries')}</span>
       </button>
-      {causes && <Causes teller={teller} causes={episode.causes} />}
+      {causes && <Causes teller={teller} episode={episode} />}
       {on && <Entries teller={teller} entries={entries} />}
     </li>
   );
@@ -130,12 +130,18 @@ function When({ teller, episode }: { teller: Teller; episode: Told }) {
   return first ? <button class="when link mono" title={`Show the board at its begin, ${full(Date.parse(first.time))}`} onClick={() => showEntry(teller, first)}>{words}</button> : <span class="when mono">{words}</span>;
 }
 
-function Causes({ teller, causes = [] }: { teller: Teller; causes?: Cause[] }) {
+/** What the objects say; the field leads to the version that says so, if that is one of the entries. */
+function Causes({ teller, episode: { causes = [], entries } }: { teller: Teller; episode: Told }) {
   if (!causes.length) return null;
+  const field = (cause: Cause) => {
+    const entry = entries.find(({ path, resourceVersion }) => path === cause.path && resourceVersion === cause.resourceVersion);
+    const words = <Breaks text={cause.field} />;
+    return entry ? <button class="link mono" title={`Show the board at resourceVersion ${entry.resourceVersion}`} onClick={() => showEntry(teller, entry)}>{words}</button> : <span class="mono">{words}</span>;
+  };
   return (
     <ul class="causes small" aria-label="What the objects say">
       {causes.map((cause, i) => (
-        <li key={i}><span class="muted"><ObjectLink teller={teller} object={cause} />{others(cause)}, <span class="mono"><Breaks text={cause.field} /></span>: </span>{cause.text}</li>
+        <li key={i}><span class="muted"><ObjectLink teller={teller} object={cause} />{others(cause)}, {field(cause)}: </span>{cause.text}</li>
       ))}
     </ul>
   );

@@ -51,6 +51,9 @@ export interface Cause {
   name: string;
   field: string;
   text: string;
+  /** Of the version that says so; of an Event, the Event's. */
+  path?: string;
+  resourceVersion?: string;
   objects?: number;
 }
 
