@@ -77,6 +77,9 @@ func (t *teller) tellFinalizers(th *thing, i int) {
 		}
 		names := strings.Join(first.look().Metadata.Finalizers, ", ")
 		ep.said = addCause(nil, first.cause("metadata.finalizers", names))
+		if names == "" {
+			ep.said = addCause(nil, first.cause("metadata.deletionTimestamp", first.look().Metadata.DeletionTimestamp.UTC().Format(time.RFC3339)))
+		}
 		title := fmt.Sprintf("deletion of %s %s is blocked by its finalizers (%s)", th.kind, th.key.Name(), strings.Join(final.look().Metadata.Finalizers, ", "))
 		switch {
 		case names == "" && ep.Ongoing:
