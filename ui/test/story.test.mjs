@@ -65,7 +65,7 @@ test('it has the words of the command', async () => {
   assert.ok(printed.length > 100, `${printed.length} lines`);
   assert.deepEqual(shown.map(words), printed.map(words));
   const text = words(await panel(page).innerText());
-  const causes = command.filter((line) => /^ {4}[A-Z]/.test(line));
+  const causes = command.filter((line) => /^ {4}[A-Z]/.test(line)).map((line) => line.replace(/ \([a-z]+\/\S+@\d+\)$/, '')); // on the page, a link
   const notes = command.filter((line) => line.startsWith('not recorded, ')); // their order in the page's form: see story.test.ts
   assert.ok(causes.length >= 4 && notes.length === 1, `${causes.length} causes, ${notes.length} notes`);
   for (const line of [...causes, ...notes]) assert.ok(text.includes(words(line)), `${text} has no ${line}`);
@@ -99,7 +99,7 @@ test('an entry leads to its moment, and its object to its panel', async () => {
   await pod.click();
   await until('its Pod', async () => (await page.locator('.panel h2').innerText()) === name);
   await page.getByRole('tab', { name: 'Story' }).click();
-  await until('the story of the Pod', async () => query(page, 'tab') === 'story' && (await episodes(page).locator('> .pick').allInnerTexts()).some((title) => title.includes('failed: 1 Pod CrashLoopBackOff')));
+  await until('the story of the Pod', async () => query(page, 'tab') === 'story' && (await episodes(page).locator('> .pick').allInnerTexts()).some((title) => title.includes('failed: 6 Pods CrashLoopBackOff')));
   await page.setViewportSize({ width: 400, height: 800 });
   assert.deepEqual(await cutOff(page), [], 'with the tabs of a Pod');
   await shot(page, 'story-pod');
