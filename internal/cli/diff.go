@@ -285,8 +285,8 @@ func (o *diffOptions) none(ctx context.Context, args []string, all []named, comp
 	if from.RV == 0 && o.silence(ctx, from.At) != nil {
 		what, known = "nothing is known of differences", false
 	}
-	if late, first := rec.late(groupResources(all), from.At, o.stamp); o.usual && len(late) == len(all) {
-		from.At = first
+	if late, _, last := rec.late(groupResources(all), from.At, o.stamp); o.usual && len(late) == len(all) {
+		from.At = last // of some, nothing is known before
 	}
 	text = fmt.Sprintf("%s%s between %s and %s", what, where, o.moment(from.String()), o.moment(query.Get("to")))
 	if len(args) == 0 {

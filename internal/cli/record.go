@@ -74,26 +74,33 @@ func (r record) begin(resource string, after time.Time) (at time.Time, ok bool) 
 }
 
 // late returns the resources that are not recorded since a time, with the times at which
-// their records begin, and the first of these times.
-func (r record) late(resources []string, after time.Time, stamp func(time.Time) string) (late []string, first time.Time) {
+// their records begin, and the first and the last of these times.
+func (r record) late(resources []string, after time.Time, stamp func(time.Time) string) (late []string, first, last time.Time) {
 	for _, name := range resources {
 		if at, ok := r.begin(name, after); ok {
 			if late = append(late, name+" "+stamp(at)); first.IsZero() || at.Before(first) {
 				first = at
 			}
+			if at.After(last) {
+				last = at
+			}
 		}
 	}
-	return late, first
+	return late, first, last
 }
 
 // begins says since when resources are recorded that are not recorded since a time; "" if
 // all are.
 func (r record) begins(resources []string, after time.Time, what string, stamp func(time.Time) string) string {
-	switch late, first := r.late(resources, after, stamp); len(late) {
+	switch late, first, last := r.late(resources, after, stamp); len(late) {
 	case 0:
 		return ""
 	case len(resources):
-		return fmt.Sprintf("the recorded history begins at %s: %s since then", stamp(first), what)
+		all := ""
+		if stamp(last) != stamp(first) { // as in an export
+			all = fmt.Sprintf(", that of all %s at %s", words.Count(len(late), "resource"), stamp(last))
+		}
+		return fmt.Sprintf("the recorded history begins at %s%s: %s since then", stamp(first), all, what)
 	default:
 		return "recorded only since: " + strings.Join(late, ", ")
 	}
@@ -101,7 +108,7 @@ func (r record) begins(resources []string, after time.Time, what string, stamp f
 
 // before returns an error if none of the resources was recorded at a moment yet.
 func (r record) before(resources []string, w kube.Moment, flag string, stamp func(time.Time) string) error {
-	if late, first := r.late(resources, w.At, stamp); !w.At.IsZero() && len(late) == len(resources) {
+	if late, first, _ := r.late(resources, w.At, stamp); !w.At.IsZero() && len(late) == len(resources) {
 		return fmt.Errorf("%s: nothing is recorded before %s: use a later moment", flag, stamp(wholeSecond(first)))
 	}
 	if w.RV == 0 || len(resources) != 1 { // a resourceVersion is that of one resource

@@ -78,6 +78,30 @@ func TestNoDiffOfYoungRecord(t *testing.T) {
 	}
 }
 
+// TestBeginOfExport: the resources of an export begin at different times. Without --from and
+// --since, diff and changes say since when all are known, and claim nothing of before.
+func TestBeginOfExport(t *testing.T) {
+	index := `{"now":"2026-01-02T14:00:00Z","recording":{"state":"ended"},"resources":[`
+	for i, name := range []string{"configmaps", "deployments.apps", "pods"} {
+		index += fmt.Sprintf(`{"resource":%q,"epochs":[{"span":{"from":{"resourceVersion":"1","time":"2026-01-02T13:5%d:16Z"},"to":{"resourceVersion":"9","time":"2026-01-02T14:00:00Z"}}}]},`, name, 2*i)
+	}
+	newFakeGateway(t, map[string]string{
+		"":                               strings.TrimSuffix(index, ",") + "]}",
+		"/diff/apis/apps/v1/deployments": `{"items":[],"unchanged":1}`,
+		"/diff/api/v1/pods":              `{"items":[],"unchanged":1}`,
+		"/changes":                       `{"from":"2026-01-02T13:00:00Z","to":"2026-01-02T14:00:00Z","items":[{"resource":"pods","name":"a"}]}`,
+	})
+	for command, want := range map[string]string{
+		"diff -A": "the recorded history begins at 2026-01-02 13:52:16Z, that of all 2 resources at 2026-01-02 13:54:16Z: differences since then\n" +
+			"no differences between 2026-01-02 13:54:16Z and 2026-01-02 14:00:00Z in the recorded resources (deployments.apps, pods)\n",
+		"changes -A": "the recorded history begins at 2026-01-02 13:50:16Z, that of all 3 resources at 2026-01-02 13:54:16Z: changes since then\n",
+	} {
+		if _, errs, code := run(append(strings.Fields(command), "--utc")...); code != 0 || !strings.Contains(errs, want) {
+			t.Errorf("%s: %d %q, want %q", command, code, errs, want)
+		}
+	}
+}
+
 // TestDiffBeforeRecord: an earlier moment than the record has is one line, and diff does not
 // run backwards.
 func TestDiffBeforeRecord(t *testing.T) {
