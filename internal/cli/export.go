@@ -42,11 +42,12 @@ func newRecord(s streams) *cobra.Command {
 type exportOptions struct {
 	client
 	zone
-	output     string
-	since      string
-	until      string
-	selector   string
-	pseudonyms bool
+	output        string
+	since         string
+	until         string
+	selector      string
+	allNamespaces bool
+	pseudonyms    bool
 }
 
 func newExport(s streams) *cobra.Command {
@@ -58,9 +59,9 @@ func newExport(s streams) *cobra.Command {
 "watchkeeper open" serves on any machine, without the cluster.
 
 Without RESOURCEs (such as pods or deployments.apps) the file has every recorded
-resource that the gateway may read.`,
-		Example: `  # The last two hours
-  watchkeeper record export --since 2h -o incident.wkr
+resource that you may list, of one namespace unless -A is given.`,
+		Example: `  # The last two hours of all namespaces
+  watchkeeper record export -A --since 2h -o incident.wkr
 
   # One application, with the names of all objects replaced
   watchkeeper record export pods events --since 30m -n shop -l app=cart --pseudonyms -o cart.wkr
@@ -80,11 +81,11 @@ resource that the gateway may read.`,
 	f.StringVarP(&o.output, "output", "o", "", "file to write, - for standard output")
 	f.StringVar(&o.since, "since", "1h", "start of the recording: an age such as 2h or 3d, a time, or the resourceVersion of the one RESOURCE")
 	f.StringVar(&o.until, "until", "now", "end of the recording; a second includes what is printed with it")
-	f.StringVarP(&o.namespace, "namespace", "n", "", "namespace of the objects; the default is all namespaces")
+	f.BoolVarP(&o.allNamespaces, "all-namespaces", "A", false, "export all namespaces, and objects without one")
 	f.StringVarP(&o.selector, "selector", "l", "", "label selector; an object that matches at any time is exported for the whole time")
 	f.BoolVar(&o.pseudonyms, "pseudonyms", false, "replace the names of objects and of the objects that they refer to, wherever they are whole words; nothing else is hidden")
 	o.zone.addFlags(f)
-	o.client.addFlags(f)
+	o.client.addScopeFlags(f)
 	o.client.complete(cmd, completion.Options{Moments: []string{"since", "until"}})
 	return cmd
 }
@@ -93,8 +94,7 @@ func (o *exportOptions) run(ctx context.Context, resources []string, temp *tempo
 	if o.output == "" {
 		return errors.New("no output file: use --output, such as -o incident.wkr")
 	}
-	namespace := o.namespace
-	if err := o.prepare(ctx); err != nil {
+	if err := o.prepareScope(ctx, o.allNamespaces); err != nil {
 		return err
 	}
 	from, until, err := o.spanOf(ctx, o.since, o.until, "record export", resources)
@@ -105,20 +105,20 @@ func (o *exportOptions) run(ctx context.Context, resources []string, temp *tempo
 	if to := parsed(q.Get("until")); to.RV == 0 {
 		o.reportSilence(ctx, to.At, o.stamp)
 	}
-	for name, value := range map[string]string{"namespace": namespace, "labelSelector": o.selector} {
+	if err := o.choose(ctx, resources, q); err != nil {
+		return err
+	}
+	for name, value := range map[string]string{"namespace": o.namespace, "labelSelector": o.selector} {
 		if value != "" {
 			q.Set(name, value)
 		}
-	}
-	if err := o.choose(ctx, resources, q); err != nil {
-		return err
 	}
 	if o.pseudonyms {
 		q.Set("pseudonyms", "true")
 	}
 	body, err := o.open(ctx, exportPath, q)
 	if err != nil {
-		if namespace != "" && isNotFound(err) {
+		if o.namespace != "" && isNotFound(err) {
 			err = cmp.Or(o.knownNamespace(ctx), err)
 		}
 		return err
@@ -142,8 +142,8 @@ func (o *exportOptions) run(ctx context.Context, resources []string, temp *tempo
 	return o.save(ctx, body, temp)
 }
 
-// choose adds the resources to the query by the gateway's names, from any of
-// kubectl's names.
+// choose adds the resources to the query by the gateway's names, from any of kubectl's names.
+// If none has namespaces, the export is of no namespace.
 func (o *exportOptions) choose(ctx context.Context, resources []string, q url.Values) error {
 	if len(resources) == 0 {
 		return nil
@@ -152,12 +152,17 @@ func (o *exportOptions) choose(ctx context.Context, resources []string, q url.Va
 	if err != nil {
 		return err
 	}
+	namespaced := false
 	for _, text := range resources {
 		n, err := r.find(text)
 		if err != nil {
 			return err
 		}
 		q.Add("resource", n.resource.GroupResource())
+		namespaced = namespaced || n.namespaced
+	}
+	if !namespaced {
+		o.namespace = ""
 	}
 	return nil
 }

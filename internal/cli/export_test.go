@@ -4,6 +4,7 @@
 package cli_test
 
 import (
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -55,7 +56,33 @@ func TestExportOfRVs(t *testing.T) {
 	if _, errs, code := run("record", "export", "pods", "--since", "7", "-o", "-"); code != 0 {
 		t.Errorf("%d %s", code, errs)
 	}
-	if asked := f.questions(); !strings.HasSuffix(asked[len(asked)-1], "/export?resource=pods&since=rv%3A7&until=now") {
+	if asked := f.questions(); !strings.HasSuffix(asked[len(asked)-1], "/export?namespace=default&resource=pods&since=rv%3A7&until=now") {
 		t.Errorf("asked %q", asked)
+	}
+}
+
+// TestExportNamespace: an export is of the namespace of the current context, as everywhere,
+// unless -A is given or what is named has no namespaces.
+func TestExportNamespace(t *testing.T) {
+	demo, err := os.ReadFile("../../demo/incident.wkr")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := newFakeGateway(t, map[string]string{"/export": string(demo)})
+	config := filepath.Join(t.TempDir(), "config")
+	if err := os.WriteFile(config, []byte(`{"current-context":"a","contexts":[{"name":"a","context":{"namespace":"shop"}}]}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for line, want := range map[string]string{"": "shop", "-n pay": "pay", "pods no": "shop", "-A": "", "nodes": ""} {
+		f.questions()
+		args := append([]string{"record", "export", "--kubeconfig", config, "-o", "-"}, strings.Fields(line)...)
+		if _, errs, code := run(args...); code != 0 {
+			t.Errorf("%s: %d %s", line, code, errs)
+		}
+		asked := f.questions()
+		query, err := url.ParseQuery(strings.TrimPrefix(asked[len(asked)-1], "/export?"))
+		if err != nil || query.Get("namespace") != want {
+			t.Errorf("%s: asked %q, want namespace %q", line, asked, want)
+		}
 	}
 }
