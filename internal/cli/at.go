@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -101,7 +102,7 @@ func (c *client) at(ctx context.Context, text string, args []string) error {
 	// kubectl reports other errors.
 	if body, err := c.open(ctx, "/at/"+moment+"/api", nil); err == nil {
 		body.Close()
-	} else if _, ok := errors.AsType[*elsewhereError](err); ok {
+	} else if _, ok := errors.AsType[*elsewhereError](err); ok || hasCode(err, http.StatusForbidden) {
 		return err
 	}
 	kubectl, err := exec.LookPath("kubectl")

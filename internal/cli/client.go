@@ -12,6 +12,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -111,9 +112,12 @@ func (e *statusError) Error() string { return e.Message }
 
 // isNotFound reports whether the gateway has answered that something does not exist. Any other
 // error does not say that.
-func isNotFound(err error) bool {
+func isNotFound(err error) bool { return hasCode(err, http.StatusNotFound) }
+
+// hasCode reports whether the gateway has answered with a code.
+func hasCode(err error, code int32) bool {
 	status, ok := errors.AsType[*statusError](err)
-	return ok && status.Code == http.StatusNotFound
+	return ok && status.Code == code
 }
 
 // An elsewhereError is the answer of a gateway that serves the API below a path.
@@ -175,11 +179,32 @@ func (c *client) open(ctx context.Context, path string, query url.Values) (io.Re
 	if status.Code == http.StatusUnauthorized {
 		return nil, fmt.Errorf("%s: %s: use --token, or a --context whose user it knows", c.server, status.Message)
 	}
+	if hint := c.rights(status.Message); status.Code == http.StatusForbidden && hint != "" {
+		status.Message += ": " + hint
+	}
 	if status.Message == "the server could not find the requested resource" || status.Message == "404 page not found" {
 		return nil, fmt.Errorf("the server at %s has no history: is it watchkeeper?", c.server)
 	}
 	return nil, status
 }
+
+// rights says what somebody may do who lacks the right that a refusal names; "" if it names
+// none, but a flag of the gateway.
+func (c *client) rights(refusal string) string {
+	switch lacks := lacksRight.FindString(refusal); {
+	case lacks == "":
+		return ""
+	case strings.HasPrefix(lacks, "cannot get path"):
+		return "ask an administrator for the ClusterRole watchkeeper-past of docs/shared-mode.md"
+	case lacks == "the gateway may not":
+		return "the user of its kubeconfig, or its ServiceAccount, needs that right"
+	case c.namespace == "":
+		return "name a namespace with -n"
+	}
+	return fmt.Sprintf("'kubectl auth can-i --list -n %s' says what you may", c.namespace)
+}
+
+var lacksRight = regexp.MustCompile(`cannot get path "/(at|watchkeeper)|cannot (get|list|watch) resource|the gateway may not|may not (get|list|watch)|may list none`)
 
 // unreachable returns an error that says what to do if no server answers.
 func (c *client) unreachable(err error) error {
@@ -270,10 +295,12 @@ func (c *client) errNothing(h *api.History) error {
 	switch {
 	case h.Recording.State == api.RecordingFailed:
 		return fmt.Errorf("the history is not open: %s", h.Recording.Reason)
-	case len(h.Denied) > 0 && c.namespace == "":
-		return errors.New("you may list none of the recorded resources in all namespaces: name one with --namespace")
 	case len(h.Denied) > 0:
-		return fmt.Errorf("you may list none of the recorded resources in namespace %[1]s: 'kubectl auth can-i --list -n %[1]s' says what you may", c.namespace)
+		text := "you may list none of the recorded resources in all namespaces"
+		if c.namespace != "" {
+			text = "you may list none of the recorded resources in namespace " + c.namespace
+		}
+		return errors.New(text + ": " + c.rights(text))
 	}
 	return fmt.Errorf("nothing is recorded: %s", cmp.Or(h.Recording.Reason, "see the flag --record of watchkeeper serve"))
 }

@@ -122,7 +122,7 @@ func TestDenied(t *testing.T) {
 		"diff -n shop":     "left out, because you may not list them now: secrets\n",
 		"changes -n other": "you may list none of the recorded resources in namespace other: 'kubectl auth can-i --list -n other' says what you may\n",
 		"diff -n other":    "you may list none of the recorded resources in namespace other: ",
-		"changes -A":       "you may list none of the recorded resources in all namespaces: name one with --namespace\n",
+		"changes -A":       "you may list none of the recorded resources in all namespaces: name a namespace with -n\n",
 	} {
 		if _, errs, _ := run(strings.Fields(line)...); !strings.Contains(errs, want) {
 			t.Errorf("%s says %q, want %q", line, errs, want)

@@ -139,11 +139,11 @@ func (c *call) readable() ([]kube.Resource, error) {
 
 // mayListNone refuses a caller who may list no recorded resource.
 func (c *call) mayListNone() error {
-	where := "in any namespace: name one with the parameter namespace"
+	where := "all namespaces" // at once: each namespace may have some
 	if namespace := c.query.Get("namespace"); namespace != "" {
-		where = "in namespace " + namespace
+		where = "namespace " + namespace
 	}
-	return refuse(http.StatusForbidden, metav1.StatusReasonForbidden, "you may list none of the recorded resources %s", where)
+	return refuse(http.StatusForbidden, metav1.StatusReasonForbidden, "you may list none of the recorded resources in %s", where)
 }
 
 // maxNamed is how many resources a request may name. Each is looked for among all.
