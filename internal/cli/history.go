@@ -17,7 +17,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/watchkeeper/watchkeeper/informer/kube"
 	"github.com/watchkeeper/watchkeeper/internal/api"
 	"github.com/watchkeeper/watchkeeper/internal/change"
 	"github.com/watchkeeper/watchkeeper/internal/cli/termtext"
@@ -130,7 +129,10 @@ func (o *historyOptions) run(ctx context.Context, args []string) error {
 	}
 	var unknown error
 	if len(first.Items) == 0 {
-		text, known := o.none(ctx, n, since, until, first)
+		text, known, err := o.none(ctx, n, query, first)
+		if err != nil {
+			return err
+		}
 		if !known {
 			unknown = errors.New(text)
 		} else if o.format == "text" {
@@ -207,19 +209,34 @@ func (o *historyOptions) show(ctx context.Context, n named, query url.Values, re
 	return first, oldest, err
 }
 
-// none says that an object has no versions in a range of time, or that nothing is known of it.
-func (o *historyOptions) none(ctx context.Context, n named, from, to kube.Moment, v api.Versions) (text string, known bool) {
+// none says that an object has no versions in a range of time, or did not exist in it, or that
+// nothing is known of it.
+func (o *historyOptions) none(ctx context.Context, n named, query url.Values, v api.Versions) (text string, known bool, err error) {
 	what := n.resource.GroupResource() + " " + n.name
+	from, to := parsed(query.Get("since")), parsed(query.Get("until"))
 	if h, err := o.history(ctx); err == nil && (to.At.IsZero() || to.At.After(h.Now)) {
 		to.At = h.Now // which was before v
 	}
 	if from.RV == 0 && to.RV == 0 && api.NothingKnown(v.Unobserved, []string{v.Resource}, from.At, to.At) {
-		return fmt.Sprintf("nothing is known of %s in that time", what), false
+		return fmt.Sprintf("nothing is known of %s in that time", what), false, nil
 	}
-	if len(v.Unobserved) > 0 {
-		return what + " has no observed changes in that time", true
+	before := url.Values{"limit": {"1"}}
+	if query.Has("until") {
+		before["until"] = query["until"]
 	}
-	return what + " has not changed in that time", true
+	var last api.Versions
+	if err := o.get(ctx, historyAPI+"/versions"+n.path(o.namespace), before, &last); err != nil {
+		return "", false, err
+	}
+	switch {
+	case len(last.Items) > 0 && last.Items[0].Type == api.Deleted:
+		return fmt.Sprintf("%s did not exist in that time: deleted %s%s", what, o.stamp(last.Items[0].Time), o.doubt(last.Items[0])), true, nil
+	case len(v.Unobserved) > 0:
+		return what + " has no observed changes in that time", true, nil
+	case len(last.Items) == 0:
+		return what + " did not exist yet in that time", true, nil
+	}
+	return what + " has not changed in that time", true, nil
 }
 
 // pageOf requests a page, with at most the rest of the limit.

@@ -86,6 +86,32 @@ NOON  95        replicas 3 → 5; label a=b added (inferred from a list)  by kub
 	}
 }
 
+// TestHistoryWithout: an object without a change in a range may not have existed then.
+func TestHistoryWithout(t *testing.T) {
+	const query = "?since=2026-01-02T13%3A00%3A00Z"
+	for _, test := range []struct{ before, flags, want string }{
+		{`{"type":"DELETED","time":"2026-01-02T10:15:32Z"}`, "", "did not exist in that time: deleted 2026-01-02 10:15:32Z.\n"},
+		{`{"type":"DELETED","time":"2026-01-02T10:15:32Z","notBefore":"2026-01-02T10:14:00Z"}`, "", "deleted 2026-01-02 10:15:32Z (not before 2026-01-02 10:14:00Z).\n"},
+		{"", " --until 2026-01-02T13:30:00.0Z", "did not exist yet in that time.\n"},
+		{`{"type":"MODIFIED","time":"2026-01-02T10:15:32Z"}`, "", "has not changed in that time.\n"},
+	} {
+		until := ""
+		if test.flags != "" {
+			until = "until=2026-01-02T13%3A30%3A00Z"
+		}
+		newFakeGateway(t, map[string]string{
+			"":                        recordedIndex,
+			web + query:               `{"items":[]}`,
+			web + query + "&" + until: `{"items":[]}`,
+			web + "?limit=1":          `{"items":[` + test.before + `]}`,
+			web + "?limit=1&" + until: `{"items":[` + test.before + `]}`,
+		})
+		if _, errs, code := run(strings.Fields("history deploy/web --utc --since 2026-01-02T13:00:00Z" + test.flags)...); code != 0 || !strings.HasSuffix(errs, test.want) {
+			t.Errorf("%d %q, want %q", code, errs, test.want)
+		}
+	}
+}
+
 // TestLargeIntegers: the values of objects and patches keep their digits.
 func TestLargeIntegers(t *testing.T) {
 	answer := func(kind string) string {
