@@ -31,6 +31,9 @@ type Change struct {
 	// OnlyNoise is set if nothing but noise changed, OnlyStatus if nothing but noise and
 	// the status did.
 	OnlyNoise, OnlyStatus bool
+	// OnlyWritten is set if nothing but managedFields changed, and what follows from that:
+	// somebody wrote, and the values are as before.
+	OnlyWritten bool
 	// OnlyCounters is set if, besides what accompanies them, only numbers of replicas or
 	// Pods in the status changed.
 	OnlyCounters bool
@@ -101,6 +104,7 @@ func (c *Comparer) Between(before, after *scan.Object) (*Change, error) {
 		return out, nil
 	}
 	out.Noise = differing(old.noise, now.noise)
+	out.OnlyWritten = len(out.By) > 0 && !slices.ContainsFunc(out.Noise, func(kind string) bool { return kind != noiseManaged && kind != noiseGeneration })
 	var plain Patch
 	if !c.Brief {
 		if plain, err = diff(old.tree, now.tree); err != nil {
@@ -108,6 +112,7 @@ func (c *Comparer) Between(before, after *scan.Object) (*Change, error) {
 		}
 	}
 	if out.OnlyNoise = equal(old.tree, now.tree); !out.OnlyNoise {
+		out.OnlyWritten = false
 		out.Summary, out.OnlyCounters = summarize(old.tree, now.tree)
 		switch event := now.event(); event {
 		case "":

@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/watchkeeper/watchkeeper/informer/kube"
@@ -90,17 +91,22 @@ func (p *page) change(st *history.Stream, e history.Event) (*api.Change, []strin
 	if err != nil {
 		return nil, nil, err
 	}
-	if d.OnlyNoise && !p.noise {
+	// A value that was set and set back in a gap has left no version.
+	written := d.OnlyWritten && e.Inferred
+	if d.OnlyNoise && !written && !p.noise {
 		return nil, d.Noise, nil
 	}
-	p.onlyStatus = d.OnlyStatus
+	p.onlyStatus = d.OnlyStatus || written && !slices.ContainsFunc(d.By, func(m change.Manager) bool { return m.Subresource != "status" })
 	out.Summary, out.Changes, out.By, out.Noise = d.Summary, d.Patch, d.By, d.Noise
 	if e.Type == kube.Added {
 		if err := p.again(out, st, e); err != nil {
 			return nil, nil, err
 		}
 	}
-	if d.OnlyNoise {
+	switch {
+	case written:
+		out.Summary = []string{"written, without a difference in the end"}
+	case d.OnlyNoise:
 		out.Summary = []string{"only noise"}
 	}
 	if p.objects {

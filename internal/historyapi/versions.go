@@ -216,14 +216,15 @@ func (v *versionPage) add(st *history.Stream, e history.Event) error {
 		return nil
 	}
 	at := api.Moment{ResourceVersion: kube.FormatRV(e.Object.RV), Time: e.At.UTC()}
+	fold := api.Change{
+		Type: api.Folded, ResourceVersion: at.ResourceVersion, Time: at.Time, UID: e.Object.UID, Epoch: st.Epoch(),
+		Inferred: e.Inferred, NotBefore: v.notBefore(st, e), Summary: []string{}, Folded: &api.Fold{Noise: map[string]int{}},
+	}
 	last := len(v.out.Items) - 1
-	if last < 0 || v.out.Items[last].Type != api.Folded || v.out.Items[last].Epoch != st.Epoch() {
+	if last < 0 || !folds(v.out.Items[last], fold) {
 		v.items++
 		last++
-		v.out.Items = append(v.out.Items, api.Change{
-			Type: api.Folded, ResourceVersion: at.ResourceVersion, Time: at.Time, UID: e.Object.UID,
-			Epoch: st.Epoch(), Summary: []string{}, Folded: &api.Fold{Noise: map[string]int{}},
-		})
+		v.out.Items = append(v.out.Items, fold)
 	}
 	f := v.out.Items[last].Folded
 	f.Oldest = at
@@ -232,6 +233,12 @@ func (v *versionPage) add(st *history.Stream, e history.Event) error {
 		f.Noise[kind]++
 	}
 	return nil
+}
+
+// folds reports whether an older version of noise belongs to a fold: of all of its versions it is
+// known equally well when they were written.
+func folds(fold, older api.Change) bool {
+	return fold.Type == api.Folded && fold.Epoch == older.Epoch && fold.Inferred == older.Inferred && fold.NotBefore.Equal(older.NotBefore)
 }
 
 // begin adds the version that the object had at the oldest retained state of an

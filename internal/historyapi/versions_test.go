@@ -14,6 +14,7 @@ import (
 	"github.com/watchkeeper/watchkeeper/informer/kube"
 	"github.com/watchkeeper/watchkeeper/internal/api"
 	"github.com/watchkeeper/watchkeeper/internal/fakeapi"
+	"github.com/watchkeeper/watchkeeper/internal/history"
 	"github.com/watchkeeper/watchkeeper/internal/past/pasttest"
 )
 
@@ -143,5 +144,49 @@ func TestEpochs(t *testing.T) {
 	}
 	if h := ask[api.History](f, ""); len(h.Resources[0].Epochs) != 2 || h.Resources[0].Epochs[0].Epoch != 1 {
 		t.Errorf("%+v", h.Resources[0])
+	}
+}
+
+// TestWrittenInGap: what was set and set back in a gap is no noise: its author is known. Noise
+// that is found after a gap is of the gap, and not folded with what was observed.
+func TestWrittenInGap(t *testing.T) {
+	f := newFixtureAt(t, fakeapi.New(fakeapi.Options{Allow: allow}))
+	pod := func(more, managers string) string {
+		return fmt.Sprintf(`{kind: Pod, apiVersion: v1, metadata: {%smanagedFields: [%s]}}`, more, managers)
+	}
+	const kubelet, later = `{manager: kubelet, operation: Update, subresource: status, time: "1"}`, `{manager: kubelet, operation: Update, subresource: status, time: "2"}`
+	const carol = `, {manager: carol, operation: Update, time: "2"}`
+	const election = `annotations: {control-plane.alpha.kubernetes.io/leader: %q}, `
+	st := f.Stream(pasttest.Pods, 100, 0, pasttest.Thing(t, "default/a", 90, pod("", kubelet)), pasttest.Thing(t, "default/b", 91, pod("", kubelet)),
+		pasttest.Thing(t, "default/c", 92, pod(fmt.Sprintf(election, "1"), kubelet)))
+	found := func(key kube.Key, rv uint64, text string) history.Event {
+		return history.Event{Type: kube.Modified, Object: pasttest.Thing(t, key, rv, text), Inferred: true, At: f.At(80)}
+	}
+	if err := st.AppendGap([]history.Event{
+		found("default/a", 165, pod("", kubelet+carol)), found("default/b", 166, pod("", later)), found("default/c", 167, pod(fmt.Sprintf(election, "2"), later)),
+	}, 170, f.At(80)); err != nil {
+		t.Fatal(err)
+	}
+	f.Event(st, kube.Modified, "default/c", 185, pod(fmt.Sprintf(election, "3"), later))
+	path := "/versions/api/v1/namespaces/default/pods/"
+	for name, want := range map[string]string{
+		"a": "165 MODIFIED written, without a difference in the end by carol (inferred)",
+		"b": "166 MODIFIED written, without a difference in the end by kubelet (inferred)",
+		"c": "167 FOLDED 1 since 167 map[lease renewal:1 managedFields:1] (inferred)",
+	} {
+		items := ask[api.Versions](f, path+name).Items
+		if name == "c" {
+			if got := line(items[0]); !strings.HasPrefix(got, "185 FOLDED 1 since 185") || !items[0].NotBefore.IsZero() {
+				t.Errorf("%s %v", got, items[0].NotBefore)
+			}
+			items = items[1:]
+		}
+		if got := line(items[0]); got != want || !items[0].NotBefore.Equal(f.At(0)) {
+			t.Errorf("%s: %s, not before %v, want %s", name, got, items[0].NotBefore, want)
+		}
+	}
+	changes := ask[api.Changes](f, "/changes?spec=true&since="+f.when(0))
+	if len(changes.Items) != 1 || changes.Items[0].Name != "a" {
+		t.Errorf("of a status alone, too: %+v", changes.Items)
 	}
 }
