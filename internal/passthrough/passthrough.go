@@ -45,8 +45,8 @@ type Options struct {
 	Shared *access.Shared
 	// AllowPages passes HTML of the API server through without a sandbox.
 	AllowPages bool
-	// Remembers reports whether there is a record of the past.
-	Remembers func() bool
+	// Remembers reports whether a resource is recorded, and may be shown.
+	Remembers func(kube.Resource) bool
 	Logger    *slog.Logger
 }
 
@@ -178,8 +178,8 @@ func (p *Handler) fail(w http.ResponseWriter, r *http.Request, err error) {
 		// The monitor of the upstream logs the outage.
 		p.Logger.Debug("upstream unreachable", "method", r.Method, "path", r.URL.Path, "err", upstream.Cause(err))
 		message := "the API server does not answer: " + upstream.Cause(err)
-		if p.Remembers() && request.IsSafe(r.Method) {
-			message += recordedRead(r)
+		if request.IsSafe(r.Method) {
+			message += p.recordedRead(r)
 		}
 		// Without Retry-After: client-go would ask ten times, once a second, before it
 		// tells its user. What should go on after a restart of the API server, such as an
@@ -195,10 +195,11 @@ func (p *Handler) fail(w http.ResponseWriter, r *http.Request, err error) {
 	}
 }
 
-// recordedRead says how to read what is recorded of a resource that a request is for.
-func recordedRead(r *http.Request) string {
+// recordedRead says how to read what is recorded of a resource that a request is for; "" if that is
+// nothing.
+func (p *Handler) recordedRead(r *http.Request) string {
 	target, ok := request.ParsePath(r.URL.Path)
-	if !ok {
+	if !ok || !p.Remembers(target.Resource) {
 		return ""
 	}
 	line := "watchkeeper at now -- get " + target.Resource.GroupResource()
