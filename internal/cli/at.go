@@ -99,6 +99,11 @@ func (c *client) at(ctx context.Context, text string, args []string) error {
 	if err := c.checkRecorded(ctx, moment); err != nil {
 		return err
 	}
+	if *c.flags.Namespace != "" { // of one that does not exist, kubectl says "No resources found"
+		if err := c.knownNamespace(ctx); err != nil {
+			return err
+		}
+	}
 	// kubectl reports other errors.
 	if body, err := c.open(ctx, "/at/"+moment+"/api", nil); err == nil {
 		body.Close()

@@ -264,3 +264,32 @@ func TestRefresh(t *testing.T) {
 		}
 	}
 }
+
+// TestChangedName: a row whose name was changed names no object that was read. It is said that
+// its cells are not used. A row of notes is no such row.
+func TestChangedName(t *testing.T) {
+	data := file(t, plain())
+	for _, test := range []struct {
+		name any
+		want string
+	}{
+		{"recomender", "row 3 is not used: no object was read as shop/recomender, and names are read-only"},
+		{"api", ""},
+	} {
+		x, err := Open(budget(t), change(t, data, func(f *excelize.File) error {
+			for cell, value := range map[string]any{"B3": test.name, "C3": 4, "A6": "all", "B7": "a note", "C6": 12} {
+				if err := f.SetCellValue(its, cell, value); err != nil {
+					return err
+				}
+			}
+			return nil
+		}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := x.Problems()
+		if test.want == "" && got != nil || test.want != "" && (len(got) == 0 || got[0].Message != test.want) {
+			t.Errorf("%v: %+v", test.name, got)
+		}
+	}
+}

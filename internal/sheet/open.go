@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"github.com/watchkeeper/watchkeeper/internal/words"
 )
 
 // MaxFile is the greatest size of an .xlsx file, in bytes, and maxUnzipped that of its
@@ -113,6 +115,9 @@ func (t *fileTab) at(row, column int) fileCell {
 	return t.cells[row][column]
 }
 
+// maxNamed is how many rows that name no object are listed.
+const maxNamed = 20
+
 // link finds the columns by their heads, and the objects by their names.
 func (t *fileTab) link() (problems []Problem) {
 	heads := map[string]int{}
@@ -144,10 +149,14 @@ func (t *fileTab) link() (problems []Problem) {
 	}
 	at := map[*Row]int{}
 	twice := map[*Row]bool{}
+	var others []Problem // rows that name no object
 	for i := 1; i < len(t.cells); i++ {
 		namespace, name := t.at(i, t.columns[0]), t.at(i, t.columns[1])
 		r := byKey[[2]string{cellText(namespace.value), cellText(name.value)}]
 		if r == nil || namespace.formula != "" || name.formula != "" {
+			if other := (&Row{Namespace: cellText(namespace.value), Name: cellText(name.value)}); other.Name != "" {
+				others = append(others, Problem{Tab: t.sheet, Message: fmt.Sprintf("row %d is not used: no object was read as %s, and names are read-only", i+1, other.key())})
+			}
 			continue
 		}
 		if first, ok := at[r]; ok {
@@ -157,6 +166,12 @@ func (t *fileTab) link() (problems []Problem) {
 		}
 		at[r] = i
 		t.rows[i] = r
+	}
+	if len(at) < len(t.read.Rows) { // otherwise these are notes
+		if more := len(others) - maxNamed; more > 0 {
+			others = append(others[:maxNamed], Problem{Tab: t.sheet, Message: words.Count(more, "further row") + " not used either"})
+		}
+		problems = append(problems, others...)
 	}
 	for r := range twice {
 		delete(t.rows, at[r])

@@ -96,3 +96,44 @@ func TestWholeObject(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// TestNothingThere: a namespace that does not exist is an error, and a column that no object has a
+// note, as for a path that was mistyped.
+func TestNothingThere(t *testing.T) {
+	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		answer := map[string]string{
+			"/api":                         `{"kind":"APIVersions","versions":["v1"]}`,
+			"/apis":                        `{"kind":"APIGroupList","apiVersion":"v1","groups":[]}`,
+			"/api/v1":                      `{"kind":"APIResourceList","groupVersion":"v1","resources":[{"name":"pods","singularName":"pod","namespaced":true,"kind":"Pod","verbs":["list"]}]}`,
+			"/api/v1/namespaces/nope/pods": `{"kind":"PodList","items":[]}`,
+			"/api/v1/namespaces/shop/pods": `{"kind":"PodList","items":[{"metadata":{"name":"a","namespace":"shop"},"spec":{"nodeName":"n"}}]}`,
+		}[r.URL.Path]
+		w.Header().Set("Content-Type", "application/json")
+		if answer == "" {
+			w.WriteHeader(http.StatusNotFound)
+			answer = `{"kind":"Status","code":404,"message":"namespaces \"nope\" not found","details":{"name":"nope","kind":"namespaces"}}`
+		}
+		_, _ = w.Write([]byte(answer))
+	}))
+	defer api.Close()
+	dir := t.TempDir()
+	t.Setenv("HOME", dir)
+	t.Setenv("KUBECONFIG", filepath.Join(dir, "none"))
+	for args, want := range map[string]string{
+		"-n nope": `error: namespaces "nope" not found`,
+		"-n shop --columns spec.nodeName,spec.nodename": "no object of pods has a value at spec.nodename: check --columns\nwrote ",
+		"-n shop --columns spec.nodeName":               "wrote ",
+	} {
+		file := filepath.Join(t.TempDir(), "a.xlsx")
+		var errs bytes.Buffer
+		cmd := New(Options{In: strings.NewReader(""), Out: &errs, Err: &errs})
+		cmd.SilenceErrors, cmd.SilenceUsage = true, true
+		cmd.SetArgs(append([]string{file, "pods", "--server=" + api.URL, "--cache-dir=" + dir}, strings.Fields(args)...))
+		if err := cmd.ExecuteContext(context.Background()); err != nil {
+			errs.WriteString("error: " + err.Error())
+		}
+		if !strings.HasPrefix(errs.String(), want) {
+			t.Errorf("%s: %s, want %s", args, errs.String(), want)
+		}
+	}
+}

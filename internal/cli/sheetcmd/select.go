@@ -7,7 +7,10 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -91,8 +94,28 @@ func (c *command) choose(ctx context.Context, linked []sheet.Tab, kinds []string
 		if err := c.read(ctx, &tabs[i]); err != nil {
 			return nil, err
 		}
+		if err := c.check(ctx, &tabs[i]); err != nil {
+			return nil, err
+		}
 	}
 	return tabs, nil
+}
+
+// check returns an error if a tab is empty because its namespace does not exist, and names the
+// columns of --columns that no object has.
+func (c *command) check(ctx context.Context, t *sheet.Tab) error {
+	if len(t.Rows) == 0 && t.Namespace != "" {
+		err := c.cluster.do(ctx, http.MethodGet, "/api/v1/namespaces/"+url.PathEscape(t.Namespace), nil, nil, nil)
+		if failed, ok := errors.AsType[*refusal](err); ok && failed.Code == http.StatusNotFound && failed.Details != nil && failed.Details.Name == t.Namespace {
+			return failed
+		}
+	}
+	for i, path := range t.Columns {
+		if c.columnsSet && len(t.Rows) > 0 && !slices.ContainsFunc(t.Rows, func(r sheet.Row) bool { return string(r.Values[i]) != "null" }) {
+			c.note("no object of %s has a value at %s: check --columns", t.Resource.Resource, path)
+		}
+	}
+	return nil
 }
 
 func (c *command) namespace() (string, error) {
