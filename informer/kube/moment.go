@@ -121,6 +121,9 @@ const (
 
 // parseAge parses a Go duration that may begin with years and days.
 func parseAge(text string) (time.Duration, bool) {
+	if text == "0" { // which package time reads as a duration: perhaps a resourceVersion is meant
+		return 0, false
+	}
 	var age time.Duration
 	for _, unit := range []struct {
 		name   string

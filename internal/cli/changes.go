@@ -17,6 +17,7 @@ import (
 	"github.com/watchkeeper/watchkeeper/informer/kube"
 	"github.com/watchkeeper/watchkeeper/internal/api"
 	"github.com/watchkeeper/watchkeeper/internal/cli/termtext"
+	"github.com/watchkeeper/watchkeeper/internal/cli/values"
 	"github.com/watchkeeper/watchkeeper/internal/completion"
 )
 
@@ -56,8 +57,9 @@ A range of which nothing is known, because nothing was observed in it, is an err
 	f := cmd.Flags()
 	o.client.addScopeFlags(f)
 	f.BoolVarP(&o.allNamespaces, "all-namespaces", "A", false, "list all namespaces, and objects without one")
-	f.StringVar(&o.since, "since", "", "list changes after this moment: an age such as 10m, a time, or the resourceVersion of the one RESOURCE; the default is an hour before --until, and now with --watch")
-	f.StringVar(&o.until, "until", "now", "list changes up to this moment; a second includes what is printed with it")
+	f.Var((*values.Moment)(&o.since), "since", "list changes after this moment: an age such as 10m, a time, or the resourceVersion of the one RESOURCE; the default is an hour before --until, and now with --watch")
+	o.until = "now"
+	f.Var((*values.Moment)(&o.until), "until", "list changes up to this moment; a second includes what is printed with it")
 	f.IntVar(&o.limit, "limit", 0, "maximum number of changes, the newest; 0 means all")
 	f.StringVar(&o.author, "by", "", "list changes by this field manager, such as kubectl-client-side-apply")
 	f.StringVar(&o.filter, "filter", "", "list changes of objects with these parts in their names, such as 'web -ns:kube'")
@@ -211,7 +213,8 @@ func (o *changesOptions) list(ctx context.Context, args []string, query url.Valu
 	if err != nil {
 		return err
 	}
-	if err := rec.before(query["resource"], kube.Moment{At: first.To, RV: parsed(query.Get("until")).RV}, "--until", o.stamp); err != nil {
+	until := kube.Moment{At: first.To, RV: parsed(query.Get("until")).RV}
+	if err := cmp.Or(rec.before(query["resource"], until, "--until", o.stamp), rec.after(query["resource"][0], until, "--until")); err != nil {
 		return err
 	}
 	all := first

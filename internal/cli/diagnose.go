@@ -88,7 +88,8 @@ a warning, 4 if it is critical, and 1 after an error.`,
 	f := cmd.Flags()
 	o.addScopeFlags(f)
 	f.BoolVarP(&o.allNamespaces, "all-namespaces", "A", false, "look at all namespaces")
-	f.StringVar(&o.at, "at", "now", "the moment: an age such as 10m, or a time")
+	o.at = "now"
+	f.Var((*values.Moment)(&o.at), "at", "the moment: an age such as 10m, or a time")
 	f.Var(&o.maxBytes, "max-bytes", "maximum size of an unpacked recording, such as 20Gi; 0 means no limit")
 	o.addFormatFlags(f, "text, json or yaml")
 	o.complete(cmd, completion.Options{Moments: []string{"at"}, Formats: formats})

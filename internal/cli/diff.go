@@ -21,6 +21,7 @@ import (
 	"github.com/watchkeeper/watchkeeper/informer/kube"
 	"github.com/watchkeeper/watchkeeper/internal/api"
 	"github.com/watchkeeper/watchkeeper/internal/cli/termtext"
+	"github.com/watchkeeper/watchkeeper/internal/cli/values"
 	"github.com/watchkeeper/watchkeeper/internal/completion"
 )
 
@@ -68,8 +69,9 @@ nothing is known of the time after --from.`,
 	f := cmd.Flags()
 	o.client.addScopeFlags(f)
 	f.BoolVarP(&o.allNamespaces, "all-namespaces", "A", false, "compare all namespaces")
-	f.StringVar(&o.from, "from", "", "the earlier moment: an age such as 1h, a time, or a resourceVersion; the default is an hour before --to")
-	f.StringVar(&o.to, "to", "now", "the later moment")
+	f.Var((*values.Moment)(&o.from), "from", "the earlier moment: an age such as 1h, a time, or a resourceVersion; the default is an hour before --to")
+	o.to = "now"
+	f.Var((*values.Moment)(&o.to), "to", "the later moment")
 	f.StringVarP(&o.labels, "selector", "l", "", "label selector, as in kubectl get")
 	f.StringVar(&o.fields, "field-selector", "", "field selector, as in kubectl get")
 	o.output.addFlags(f)

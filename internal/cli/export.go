@@ -19,6 +19,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/watchkeeper/watchkeeper/internal/cli/values"
 	"github.com/watchkeeper/watchkeeper/internal/completion"
 	"github.com/watchkeeper/watchkeeper/internal/recording"
 	"github.com/watchkeeper/watchkeeper/internal/words"
@@ -79,8 +80,10 @@ resource that you may list, of one namespace unless -A is given.`,
 	f := cmd.Flags()
 	f.SortFlags = false
 	f.StringVarP(&o.output, "output", "o", "", "file to write, - for standard output")
-	f.StringVar(&o.since, "since", "1h", "start of the recording: an age such as 2h or 3d, a time, or the resourceVersion of the one RESOURCE")
-	f.StringVar(&o.until, "until", "now", "end of the recording; a second includes what is printed with it")
+	o.since = "1h"
+	f.Var((*values.Moment)(&o.since), "since", "start of the recording: an age such as 2h or 3d, a time, or the resourceVersion of the one RESOURCE")
+	o.until = "now"
+	f.Var((*values.Moment)(&o.until), "until", "end of the recording; a second includes what is printed with it")
 	f.BoolVarP(&o.allNamespaces, "all-namespaces", "A", false, "export all namespaces, and objects without one")
 	f.StringVarP(&o.selector, "selector", "l", "", "label selector; an object that matches at any time is exported for the whole time")
 	f.BoolVar(&o.pseudonyms, "pseudonyms", false, "replace the names of objects and of the objects that they refer to, wherever they are whole words; nothing else is hidden")

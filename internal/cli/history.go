@@ -20,6 +20,7 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/api"
 	"github.com/watchkeeper/watchkeeper/internal/change"
 	"github.com/watchkeeper/watchkeeper/internal/cli/termtext"
+	"github.com/watchkeeper/watchkeeper/internal/cli/values"
 	"github.com/watchkeeper/watchkeeper/internal/completion"
 	"github.com/watchkeeper/watchkeeper/internal/words"
 )
@@ -51,8 +52,8 @@ moment --until; those of a deleted Pod, how it had ended.`,
 	}
 	f := cmd.Flags()
 	o.client.addScopeFlags(f)
-	f.StringVar(&o.since, "since", "", "show versions after this moment: an age such as 1h, a time, or a resourceVersion")
-	f.StringVar(&o.until, "until", "", "show versions up to this moment; a second includes what is printed with it")
+	f.Var((*values.Moment)(&o.since), "since", "show versions after this moment: an age such as 1h, a time, or a resourceVersion")
+	f.Var((*values.Moment)(&o.until), "until", "show versions up to this moment; a second includes what is printed with it")
 	f.IntVar(&o.limit, "limit", 0, "maximum number of versions; 0 means all")
 	o.output.addFlags(f)
 	o.client.complete(cmd, completion.Options{Objects: true, Moments: []string{"since", "until"}, Formats: formats})
@@ -120,7 +121,7 @@ func (o *historyOptions) run(ctx context.Context, args []string) error {
 	}
 	since, until := parsed(query.Get("since")), parsed(query.Get("until"))
 	resources := groupResources([]named{n})
-	if err := cmp.Or(rec.before(resources, until, "--until", o.stamp), rec.after(resources[0], since, "--since")); err != nil {
+	if err := cmp.Or(rec.before(resources, until, "--until", o.stamp), rec.after(resources[0], since, "--since"), rec.after(resources[0], until, "--until")); err != nil {
 		return err
 	}
 	first, oldest, err := o.show(ctx, n, query, rec)

@@ -112,6 +112,30 @@ func TestHistoryWithout(t *testing.T) {
 	}
 }
 
+// TestNoMoment: a moment that is empty, that is 0 without a unit, or that is not recorded yet is
+// refused in all commands alike.
+func TestNoMoment(t *testing.T) {
+	newFakeGateway(t, map[string]string{"": recordedIndex, "/changes": `{"items":[]}`})
+	flags := map[string][]string{
+		"history pods/a": {"since", "until"}, "story pods/a": {"since", "until"}, "diagnose": {"at"}, "changes pods": {"since", "until"},
+		"diff pods": {"from", "to"}, "record export -o -": {"since", "until"},
+	}
+	for line, names := range flags {
+		for _, name := range names {
+			for text, want := range map[string]string{"": "a moment cannot be empty: name one", "0": `--` + name + `: "0" is not a moment: use now, an age such as 10m`} {
+				if out, errs, code := run(append(strings.Fields(line), "--"+name, text)...); code == 0 || out != "" || !strings.Contains(errs, want) {
+					t.Errorf("%s --%s %q: %d %s", line, name, text, code, errs)
+				}
+			}
+		}
+	}
+	for _, line := range []string{"history pods/a --until rv:100", "history pods/a --since rv:100", "changes pods --since rv:5 --until rv:100"} {
+		if _, errs, code := run(strings.Fields(line)...); code == 0 || !strings.Contains(errs, " 100: the newest recorded resourceVersion of pods is 99") {
+			t.Errorf("%s: %d %s", line, code, errs)
+		}
+	}
+}
+
 // TestLargeIntegers: the values of objects and patches keep their digits.
 func TestLargeIntegers(t *testing.T) {
 	answer := func(kind string) string {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/watchkeeper/watchkeeper/internal/api"
 	"github.com/watchkeeper/watchkeeper/internal/cli/storytext"
+	"github.com/watchkeeper/watchkeeper/internal/cli/values"
 	"github.com/watchkeeper/watchkeeper/internal/completion"
 )
 
@@ -45,8 +46,8 @@ what the objects themselves say about the cause.`,
 	}
 	f := cmd.Flags()
 	o.addScopeFlags(f)
-	f.StringVar(&o.since, "since", "", "begin at this moment: an age such as 1h, a time, or a resourceVersion; the default is an hour before the end")
-	f.StringVar(&o.until, "until", "", "end at this moment; a second includes what is printed with it")
+	f.Var((*values.Moment)(&o.since), "since", "begin at this moment: an age such as 1h, a time, or a resourceVersion; the default is an hour before the end")
+	f.Var((*values.Moment)(&o.until), "until", "end at this moment; a second includes what is printed with it")
 	f.BoolVarP(&o.verbose, "verbose", "v", false, "list the changes of each episode")
 	o.addFormatFlags(f, "text, json or markdown")
 	o.complete(cmd, completion.Options{Objects: true, Moments: []string{"since", "until"}, Formats: []string{"text", "json", "markdown"}})

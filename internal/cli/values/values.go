@@ -110,3 +110,22 @@ func (b *Bytes) Set(text string) error {
 
 // Type implements pflag.Value.
 func (b *Bytes) Type() string { return "quantity" }
+
+// A Moment is a flag for the text of a moment. To leave it out is the way to its default: an empty
+// one is what is left of a variable that a script has not set.
+type Moment string
+
+// String implements pflag.Value.
+func (m *Moment) String() string { return string(*m) }
+
+// Set implements pflag.Value.
+func (m *Moment) Set(text string) error {
+	if text == "" {
+		return errors.New("a moment cannot be empty: name one, such as 10m, or leave the flag out")
+	}
+	*m = Moment(text)
+	return nil
+}
+
+// Type implements pflag.Value.
+func (m *Moment) Type() string { return "string" }
