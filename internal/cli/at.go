@@ -96,7 +96,7 @@ func (c *client) at(ctx context.Context, text string, args []string) error {
 	if err := leavesPast(args, c.server+"/at/"+moment); err != nil {
 		return err
 	}
-	if err := c.checkRecorded(ctx, moment); err != nil {
+	if err := c.checkRecorded(ctx, moment, &zone{}); err != nil {
 		return err
 	}
 	if *c.flags.Namespace != "" { // of one that does not exist, kubectl says "No resources found"
@@ -173,7 +173,7 @@ func isServer(arg string) bool {
 
 // checkRecorded checks that the history includes a moment. It does not fail if that may be so
 // of a resource that the caller may not list: perhaps it may read one of its objects.
-func (c *client) checkRecorded(ctx context.Context, moment string) error {
+func (c *client) checkRecorded(ctx context.Context, moment string, z *zone) error {
 	h, err := c.history(ctx)
 	if err != nil {
 		return err
@@ -200,7 +200,6 @@ func (c *client) checkRecorded(ctx context.Context, moment string) error {
 	case first.IsZero():
 		return c.errNothing(h)
 	}
-	z := &zone{}
 	return fmt.Errorf("%s is before the recorded history, which starts at %s: choose a later moment", z.moment(moment), z.stamp(wholeSecond(first)))
 }
 

@@ -10,9 +10,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"net/http"
 	"net/url"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -75,6 +77,11 @@ a warning, 4 if it is critical, and 1 after an error.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return o.run(cmd.Context())
+			}
+			if resource, name, ok := strings.Cut(args[0], "/"); ok && name != "" && !strings.HasSuffix(name, ".wkr") {
+				if _, err := os.Stat(args[0]); errors.Is(err, fs.ErrNotExist) {
+					return fmt.Errorf("there is no file %s: diagnose takes a recording, or nothing: what happened to %s %s says 'watchkeeper story %[1]s'", args[0], resource, name)
+				}
 			}
 			dir := &temporary{} // removed here, so that a second signal removes it as well
 			ignoreBrokenPipe()
@@ -190,6 +197,11 @@ func (o *diagnoseOptions) ask(ctx context.Context) error {
 	at := parsed(moment)
 	if at.RV != 0 {
 		return fmt.Errorf("--at %s: a resourceVersion is that of one resource: use a time or an age", o.at)
+	}
+	if moment != "now" { // which needs no record
+		if err := o.checkRecorded(ctx, moment, &o.zone); err != nil {
+			return err
+		}
 	}
 	query := url.Values{"at": {moment}}
 	if o.namespace != "" {

@@ -150,3 +150,17 @@ left out: 3 findings
 		t.Errorf("%d %q %q", code, out, errs)
 	}
 }
+
+// TestDiagnoseMistakes: an object is no file, and a moment before the record is refused in the words
+// and the zone of the other commands.
+func TestDiagnoseMistakes(t *testing.T) {
+	newFakeGateway(t, map[string]string{"": recordedIndex})
+	for line, want := range map[string]string{
+		"diagnose deploy/web":                      "there is no file deploy/web: diagnose takes a recording, or nothing: what happened to deploy web says 'watchkeeper story deploy/web'\n",
+		"diagnose --utc --at 2025-12-31T00:00:00Z": "2025-12-31 00:00:00Z is before the recorded history, which starts at 2026-01-01 00:00:00Z: choose a later moment\n",
+	} {
+		if out, errs, code := run(strings.Fields(line)...); code != 1 || out != "" || errs != "watchkeeper: "+want {
+			t.Errorf("%s: %d %s", line, code, errs)
+		}
+	}
+}

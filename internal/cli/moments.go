@@ -55,7 +55,7 @@ func (c *client) pastPath(ctx context.Context, flag, text string) (string, error
 	if err != nil {
 		return "", err
 	}
-	return "/at/" + moment, c.checkRecorded(ctx, moment)
+	return "/at/" + moment, c.checkRecorded(ctx, moment, &zone{})
 }
 
 // between parses the flags with two moments; "" stays "". It fails if they are not in order.
