@@ -5,10 +5,11 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { parse } from 'yaml';
 import { knowing, objectOf, textOf } from '../src/actions/document';
-import { contentOf, fresh, plain } from '../src/actions/object';
+import { contentOf, fresh, isAt, plain } from '../src/actions/object';
 import { outcome, planOf, reasonOf, type Eviction, type NodePod } from '../src/actions/plan';
-import { actionsOf, placeOf } from '../src/actions/registry';
+import { actionsOf } from '../src/actions/registry';
 import { earlierStates } from '../src/actions/versions';
+import { placeOf } from '../src/app/path';
 import type { Change } from '../src/time/history';
 import { editsBetween } from '../src/write/patch';
 import { warningsOf } from '../src/write/warnings';
@@ -20,7 +21,14 @@ test('a path is taken apart', () => {
   assert.deepEqual(placeOf('/apis/apps/v1/namespaces/shop/deployments/web'), { group: 'apps', version: 'v1', namespace: 'shop', resource: 'deployments', name: 'web' });
   assert.deepEqual(placeOf('/api/v1/nodes/a'), { group: '', version: 'v1', namespace: '', resource: 'nodes', name: 'a' });
   assert.deepEqual(placeOf('/api/v1/namespaces/shop'), { group: '', version: 'v1', namespace: '', resource: 'namespaces', name: 'shop' });
-  assert.equal(placeOf('/api/v1/namespaces/shop/pods'), null);
+  assert.equal(placeOf('/apis/rbac.authorization.k8s.io/v1/clusterroles/system:a?b=c&d#e')?.name, 'system:a?b=c&d#e', 'the API server accepts it');
+  for (const path of ['/api/v1/namespaces/shop/pods', '/api/v1/nodes/..', '/api/v1/namespaces/shop/pods/.', '/api/v1/nodes/a%23', '/api/v1/namespaces/Shop/pods/a', '/api/v1/namespaces/../pods/a', '/api/../v1/nodes/a', 'http://x/api/v1/nodes/a']) assert.equal(placeOf(path), null, path);
+});
+
+test('an action is only about one object, the selected one', () => {
+  const place = placeOf('/api/v1/namespaces/shop/pods/web')!;
+  assert.equal(isAt({ metadata: metadata() }, place), true);
+  for (const other of [{ kind: 'PodList', metadata: { resourceVersion: '7' } }, { metadata: metadata({ uid: '' }) }, { metadata: metadata({ name: 'b' }) }, { metadata: metadata({ namespace: 'b' }) }]) assert.equal(isAt(other as Partial<Stored>, place), false, JSON.stringify(other));
 });
 
 test('an object has the actions that mean something for it', () => {

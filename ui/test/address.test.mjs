@@ -8,7 +8,7 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { clean, launch } from './browser.mjs';
 import { gateway, kubectl, namespace, until } from './cluster.mjs';
-import { blockOf, connection, openBoard, settled, shownPods, stepBack } from './page.mjs';
+import { blockOf, connection, goTo, openBoard, settled, shownPods, stepBack } from './page.mjs';
 
 let browser;
 let ns;
@@ -40,6 +40,22 @@ const shows = (page, what, sel, past, q = null) =>
     assert.equal((await connection(page)) === 'the past', past);
     return true;
   });
+
+test('what the URL selects and can be no object is not requested, and the page says so', async () => {
+  const page = await openBoard(browser, gateway);
+  const requests = [];
+  page.on('request', (request) => requests.push(request.url()));
+  for (const sel of ['node/..', `pod/${ns}/.`, 'node/node-1%23']) {
+    await goTo(page, gateway, { sel });
+    await until('the reason', async () => (await page.getByRole('alert').innerText()).includes(`“${sel}”`));
+  }
+  assert.equal(await page.locator('.panel').count(), 0);
+  clean(page);
+  await goTo(page, gateway, { sel: 'node/node-1#' });
+  await until('no such Node', async () => (await page.locator('.panel .failure').innerText()).includes('Not found'));
+  assert.deepEqual(requests.filter((url) => /\/(nodes\/node-1|pods\/?)$/.test(url)), []);
+  await page.close();
+});
 
 test('Back returns to the former state, Forward goes on', async () => {
   const page = await openBoard(browser, gateway);

@@ -181,6 +181,21 @@ test('the URL has the window and the resources of the list', async () => {
   assert.deepEqual(read('?reach=long&kinds=<b>'), [null, []]);
 });
 
+test('the URL selects only what can be an object, and no name ends the path of a request', async () => {
+  const { readAddress } = await import('../src/app/state');
+  const { apiURL, extensionURL } = await import('../src/app/api');
+  const read = (sel: string) => (({ selection, notSelected }) => (notSelected ? `not ${notSelected}` : selection))(readAddress(`?${new URLSearchParams({ sel })}`));
+  assert.deepEqual(read('pod/shop/web'), { kind: 'pod', namespace: 'shop', name: 'web' });
+  assert.deepEqual(read('/api/v1/nodes/a'), { kind: 'node', name: 'a' });
+  assert.equal(read(''), null);
+  for (const sel of ['node/..', 'pod/shop/.', 'pod/Shop/web', 'pod/shop/a/b', 'node/a%23', '/api/v1/namespaces/shop/pods/', '/api/v1/namespaces/shop/pods/..', 'http://x']) assert.equal(read(sel), `not ${sel}`);
+  assert.equal(apiURL('/api/v1/nodes/a#b?c', '', { dryRun: 'All' }), 'http://x/api/v1/nodes/a%23b%3Fc?dryRun=All');
+  assert.equal(apiURL('/api/v1/nodes/system:a', 'rv:8#', {}), 'http://x/at/rv:8%23/api/v1/nodes/system:a');
+  assert.equal(extensionURL('story/api/v1/nodes/a?b', { at: '1 m' }), 'http://x/watchkeeper/v1/story/api/v1/nodes/a%3Fb?at=1+m');
+  for (const path of ['/api/v1/nodes/..', '/api/v1/nodes/.', '/api/v1/namespaces/shop/pods/', '/api/v1/namespaces//pods/a']) assert.throws(() => apiURL(path), /cannot be part of an API path/, path);
+  assert.throws(() => apiURL('/api/v1/nodes', '..'), /cannot be part/);
+});
+
 test('the strip zooms about the pointer, and says how far the moment is outside', async () => {
   const { zoomed } = await import('../src/time/scrub');
   const { beyond } = await import('../src/time/plot');

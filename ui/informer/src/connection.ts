@@ -112,7 +112,7 @@ export class Connection {
     if (fieldSelector) query.fieldSelector = fieldSelector;
     if (fields) query.fields = fields.join(',');
     if (rows) Object.assign(query, { as: 'rows', repeated: 'omit' });
-    const path = [group ? '/apis/' + group : '/api', version, ...(namespace ? ['namespaces', namespace] : []), plural].join('/');
+    const path = [group ? '/apis/' + group : '/api', version, ...(namespace ? ['namespaces', encodeURIComponent(namespace)] : []), plural].join('/');
     const informer = new Informer<T>(
       {
         source: this.source,

@@ -6,10 +6,8 @@
 import { apiURL, getJSON, request, messageOf } from '../app/api';
 import { reasonOf, type Eviction, type NodePod } from './plan';
 
-const podsPath = (node: string): string => `api/v1/pods?fieldSelector=${encodeURIComponent(`spec.nodeName=${node}`)}`;
-
 /** The Pods of a Node. */
-export const podsOf = async (node: string, signal: AbortSignal): Promise<NodePod[]> => (await getJSON<{ items: NodePod[] | null }>(podsPath(node), '', signal)).items ?? [];
+export const podsOf = async (node: string, signal: AbortSignal): Promise<NodePod[]> => (await getJSON<{ items: NodePod[] | null }>('api/v1/pods', '', signal, { query: { fieldSelector: `spec.nodeName=${node}` } })).items ?? [];
 
 /** How many evictions are asked for at a time. */
 const parallel = 5;

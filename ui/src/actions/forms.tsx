@@ -5,9 +5,9 @@
 
 import { useEffect, useState } from 'preact/hooks';
 import { getJSON } from '../app/api';
+import { placeOf } from '../app/path';
 import { count } from '../data/quantity';
 import { Change } from './change';
-import { placeOf } from './registry';
 import type { Subject } from './state';
 
 export interface FormProps {

@@ -6,6 +6,7 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { ComponentType } from 'preact';
 import { getJSON, messageOf } from '../app/api';
+import { placeOf } from '../app/path';
 import { written } from '../app/state';
 import type { Stored } from '../write/write';
 import { Delete } from './delete';
@@ -14,7 +15,8 @@ import { Cordon, Restart, Scale, Uncordon, type FormProps } from './forms';
 import { Buttons, Frame, Problem } from './frame';
 import { Editor } from './editor';
 import { writable } from './menu';
-import { placeOf, type Name } from './registry';
+import { isAt } from './object';
+import type { Name } from './registry';
 import { Recreate } from './recreate-form';
 import { Rollback } from './rollback';
 import { asked, done, type Asked, type Done, type Subject } from './state';
@@ -39,21 +41,21 @@ function Dialog({ name, path, kind, version, object }: Asked) {
   /** How often it was read, and what is shown of that: each time, the form begins again. */
   const [times, setTimes] = useState(0);
   const [turn, setTurn] = useState(0);
+  const place = placeOf(path)!;
   useEffect(() => {
     const stop = new AbortController();
     (object ? Promise.resolve({ ...object }) : getJSON<Stored>(path, '', stop.signal)).then(
       (object) => {
+        if (!isAt(object, place)) throw new Error('The answer is not the object that is selected: nothing can be done to it.');
         setSubject({ path, object });
         setTurn(times);
         setProblem('');
       },
-      (error: unknown) => stop.signal.aborted || setProblem(messageOf(error)),
-    );
+    ).catch((error: unknown) => stop.signal.aborted || setProblem(messageOf(error)));
     return () => stop.abort();
   }, [path, times]);
   const again = (): void => setTimes(times + 1);
   const Form = FORMS[name];
-  const place = placeOf(path)!;
   return (
     <Frame title={`${TITLES[name]} ${subject?.object.kind ?? kind} ${place.name}`} where={place.namespace} close={close}>
       {problem || !subject ? (

@@ -7,12 +7,13 @@ import { useEffect, useRef, useState } from 'preact/hooks';
 import { lost } from '../app/contact';
 import { session } from '../app/login';
 import { ended } from '../app/now';
+import { placeOf, type Place } from '../app/path';
 import { mode } from '../app/state';
 import { recorded, toLive } from '../time/playback';
 import { allowed, type Stored, type Verb } from '../write/write';
 import { controllerWords } from './forms';
 import { isRecorded } from './recorded';
-import { actionsOf, placeOf, type Action, type Place } from './registry';
+import { actionsOf, type Action } from './registry';
 import { asked } from './state';
 
 /** The rights are asked for after an object was shown for this long, and again after so long, in milliseconds. */

@@ -3,7 +3,11 @@
 
 /** Parts of objects: what their users decide, and what only the API server writes. */
 
+import type { Place } from '../app/path';
 import type { Stored } from '../write/write';
+
+/** Whether an answer is the one object at a path, with a uid for the preconditions: nothing is done to a list or to another object. */
+export const isAt = ({ metadata }: Partial<Stored>, { name, namespace }: Place): boolean => metadata?.name === name && (metadata.namespace ?? '') === namespace && Boolean(metadata.uid);
 
 /** What its users decide about an object: the spec, or what an object without one has instead, such as the data of a ConfigMap. */
 export function contentOf(object: object): Record<string, unknown> {

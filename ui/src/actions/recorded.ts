@@ -4,7 +4,7 @@
 /** Which resources the gateway records. */
 
 import { askJSON, extension } from '../app/api';
-import type { Place } from './registry';
+import type { Place } from '../app/path';
 
 /** An answer is used this long, in milliseconds. */
 const trusted = 30_000;

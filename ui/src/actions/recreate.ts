@@ -5,12 +5,12 @@
 
 import { stringify } from '@watchkeeper/informer/json';
 import { apiError, apiURL, ApiError, getJSON, request } from '../app/api';
+import { placeOf } from '../app/path';
 import { learn, resources } from '../kinds/known';
 import { collection } from '../kinds/resources';
 import { history } from '../time/history';
 import type { Stored } from '../write/write';
 import { fresh, type Owner } from './object';
-import { placeOf } from './registry';
 import { manager, type Done } from './state';
 
 /** The owners of an object that no longer exist. One that may not be read is taken to exist. */
@@ -67,8 +67,7 @@ export async function recreate(path: string, object: Stored, signal: AbortSignal
   const last = await lastState(path, object, signal);
   const gone = await goneOwners(last, signal);
   const body = { apiVersion: object.apiVersion, kind: object.kind, ...fresh(last, gone) };
-  const query = new URLSearchParams({ fieldManager: manager, ...(dryRun && { dryRun: 'All' }) });
-  const response = await request(`${apiURL(path.slice(0, path.lastIndexOf('/')))}?${query.toString()}`, {
+  const response = await request(apiURL(path.slice(0, path.lastIndexOf('/')), '', { fieldManager: manager, ...(dryRun && { dryRun: 'All' }) }), {
     method: 'POST', headers: { 'content-type': 'application/json', accept: 'application/json' }, body: stringify(body), signal,
   });
   if (!response.ok) throw await apiError(response);

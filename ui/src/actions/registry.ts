@@ -3,6 +3,7 @@
 
 /** Which actions an object has, and the rights that each needs. */
 
+import type { Place } from '../app/path';
 import type { Verb } from '../write/write';
 import { contentOf } from './object';
 
@@ -14,23 +15,6 @@ export interface Action {
   label: string;
   /** What the reader has to be allowed to do. */
   needs: Verb[];
-}
-
-/** An object's path, taken apart. */
-export interface Place {
-  group: string;
-  version: string;
-  resource: string;
-  namespace: string;
-  name: string;
-}
-
-/** Takes the API path of an object apart; null for another path. */
-export function placeOf(path: string): Place | null {
-  const found = /^\/(?:api|apis\/([^/]+))\/([^/]+)\/(?:namespaces\/([^/]+)\/)?([^/]+)\/([^/]+)$/.exec(path);
-  if (!found) return null;
-  const [, group = '', version, namespace = '', resource, name] = found;
-  return { group, version, resource, namespace, name };
 }
 
 interface Shape {

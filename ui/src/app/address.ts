@@ -8,7 +8,7 @@
  */
 
 import { batch, effect } from '@preact/signals';
-import { ALL, changes, compared, filter, group, kind, kinds, marks, mode, needs, nodes, onlyDeleted, order, pathOf, places, range, reach, readAddress, selection, selectionText, sheet, statusUpdates, storyLength, tab, usualStory, view } from './state';
+import { ALL, changes, compared, filter, group, kind, kinds, marks, mode, needs, nodes, notSelected, onlyDeleted, order, pathOf, places, range, reach, readAddress, selection, selectionText, sheet, statusUpdates, storyLength, tab, usualStory, view } from './state';
 
 /** The changes that the next write of the address has continue a move: see continuing. */
 let continued = false;
@@ -38,6 +38,9 @@ export function keepAddress(): void {
     if (url !== here) history[same ? 'replaceState' : 'pushState'](null, '', url);
     last = next;
   };
+  effect(() => {
+    if (selection.value) notSelected.value = '';
+  });
   effect(() => {
     address();
     if (due) return;
@@ -110,6 +113,7 @@ function restore(): void {
     storyLength.value = to.storyLength;
     if (kinds.peek().join() !== to.kinds.join()) kinds.value = to.kinds;
     range.value = to.range;
+    notSelected.value = to.notSelected;
     // An equal object would load again.
     if ((to.selection ? selectionText(to.selection) : '') !== before.sel) selection.value = to.selection;
     if ((to.mode?.at ?? '') !== before.at || mode.peek()?.speed) mode.value = to.mode;

@@ -5,6 +5,7 @@
 
 import { parse } from '@watchkeeper/informer/json';
 import { inWords, type Details } from '../time/refusals';
+import { encoded, segment } from './path';
 import { authorization, refusals } from './token';
 
 const page = new URL('.', location.href);
@@ -31,8 +32,19 @@ export class ApiError extends Error {
   }
 }
 
+export type Query = Record<string, string> | [string, string][];
+
+const withQuery = (path: string, query: Query, base: URL): string => {
+  const url = new URL(encoded(path.replace(/^\//, '')), base);
+  url.search = new URLSearchParams(query).toString();
+  return url.href;
+};
+
 /** The URL of an API path, below /at if a moment of the past is given. */
-export const apiURL = (path: string, at = ''): string => new URL(at ? `at/${at}/${path.replace(/^\//, '')}` : path.replace(/^\//, ''), root()).href;
+export const apiURL = (path: string, at = '', query: Query = {}): string => withQuery(path, query, at ? new URL(`at/${segment(at)}/`, root()) : root());
+
+/** The URL of a path of Watchkeeper's own API. */
+export const extensionURL = (path: string, query: Query = {}): string => withQuery(path, query, extension());
 
 /** Requests a URL with the reader's token, if there is one. Of a request without an answer, the browser says only that it failed. */
 export async function request(url: string | URL, init?: Omit<RequestInit, 'headers'> & { headers?: Record<string, string> }): Promise<Response> {
@@ -56,7 +68,7 @@ export async function askJSON<T>(url: string | URL, signal?: AbortSignal, accept
 }
 
 /** Requests an object, a list or a document of the API. */
-export const getJSON = <T>(path: string, at = '', signal?: AbortSignal, accept = 'application/json'): Promise<T> => askJSON<T>(apiURL(path, at), signal, accept);
+export const getJSON = async <T>(path: string, at = '', signal?: AbortSignal, { accept = 'application/json', query }: { accept?: string; query?: Query } = {}): Promise<T> => askJSON<T>(apiURL(path, at, query), signal, accept);
 
 /** Accepts a list of the metadata alone. */
 export const METADATA = 'application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1';

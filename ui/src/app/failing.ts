@@ -4,7 +4,7 @@
 /** Since when Pods fail, from the history: a Pod's own status begins again with each restart. */
 
 import { signal } from '@preact/signals';
-import { askJSON, extension } from './api';
+import { askJSON, extensionURL } from './api';
 import type { Termination } from '../data/crash';
 
 /** The answer of /watchkeeper/v1/history/failing. */
@@ -39,8 +39,7 @@ export function forgetFailing(): void {
 }
 
 /** Requests it for the Pod at an API path, at a moment as /at takes it, or now if that is empty. */
-export const loadFailing = (path: string, at: string, signal?: AbortSignal): Promise<Failing> =>
-  askJSON(new URL(`history/failing${path}${at ? `?at=${encodeURIComponent(at)}` : ''}`, extension()), signal);
+export const loadFailing = async (path: string, at: string, signal?: AbortSignal): Promise<Failing> => askJSON(extensionURL(`history/failing${path}`, at ? { at } : {}), signal);
 
 /** How many requests for lists run at a time, and how many answers are kept. */
 const maxRunning = 2;

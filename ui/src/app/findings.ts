@@ -4,7 +4,7 @@
 /** What fails and is not on the board: rollouts, quotas, autoscalers, Jobs, claims, what is stuck in its deletion. */
 
 import { signal } from '@preact/signals';
-import { extension, request } from './api';
+import { extensionURL, request } from './api';
 import { beside, type Finding } from './attention';
 
 /** The time between two questions while the page is live, in milliseconds, and how many times as long as an answer it is at least: one reads all objects. */
@@ -22,9 +22,8 @@ export const findings = signal<Finding[] | null>(null);
 async function loadFindings(at: string, namespaces: string[] | null, signal: AbortSignal): Promise<void> {
   let all: Finding[] | null = [];
   for (const namespace of namespaces?.slice(0, maxNamespaces) ?? ['']) {
-    const query = new URLSearchParams({ ...(at && { at }), ...(namespace && { namespace }) });
     try {
-      const response = await request(new URL(`findings?${query}`, extension()), { signal });
+      const response = await request(extensionURL('findings', { ...(at && { at }), ...(namespace && { namespace }) }), { signal });
       all = response.ok ? [...(all ?? []), ...((await response.json()) as { items: Finding[] }).items] : null;
     } catch {
       all = null; // nothing is recorded, or there is no contact: the list has what the board shows

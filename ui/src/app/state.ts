@@ -9,6 +9,7 @@ import { DARK, LIGHT } from '../board/palette';
 import { Cluster } from '../data/cluster';
 import type { Scope, Status } from '../data/protocol';
 import { ageOf, parseMoment, parseTime } from '../time/moment';
+import { placeOf } from './path';
 
 export const cluster = new Cluster();
 
@@ -58,6 +59,8 @@ export const kind = signal(first.kind);
 /** The workbook of the spreadsheet, as spreadsheet/stored.ts writes it; empty if the kind says all. */
 export const sheet = signal(first.sheet);
 export const selection = signal<Selection>(first.selection);
+/** What the address selects and no object can be; empty if it selects one, or none. */
+export const notSelected = signal(first.notSelected);
 export const tab = signal(first.tab);
 /** The versions of an object that are compared, by its path: none, one with the shown moment, or two. Each is an RV. */
 export const compared = signal(first.compared);
@@ -86,7 +89,8 @@ export const range = signal<{ from: number; to: number } | null>(first.range);
 /** Reads the query of a URL. */
 export function readAddress(search: string) {
   const query = new URLSearchParams(search);
-  const selected = parseSelection(query.get('sel'));
+  const sel = query.get('sel') ?? '';
+  const selected = parseSelection(sel);
   return {
     filter: query.get('q') ?? '',
     places: query.get('in') === 'workloads' ? ('workloads' as const) : ('nodes' as const),
@@ -97,6 +101,7 @@ export function readAddress(search: string) {
     kind: /^[a-z0-9.-]+$/.exec(query.get('kind') ?? '')?.[0] ?? '',
     sheet: /^[\w-]+$/.exec(query.get('sheet') ?? '')?.[0] ?? '',
     selection: selected,
+    notSelected: selected ? '' : sel,
     tab: query.get('tab') ?? 'overview',
     compared: { path: selected ? pathOf(selected) : '', versions: (query.get('compare') ?? '').split(',').filter((rv) => /^\d+$/.test(rv)).slice(0, 2) },
     needs: query.get('needs') !== 'hidden',
@@ -141,20 +146,20 @@ function readTheme(): 'dark' | 'light' | '' {
   }
 }
 
-/** The selection for the object at an API path. */
+/** The selection for the object at an API path; null if there can be none. */
 export function selectionOf(path: string): Selection {
-  const pod = /^\/api\/v1\/namespaces\/([^/]+)\/pods\/([^/]+)$/.exec(path);
-  if (pod) return { kind: 'pod', namespace: pod[1], name: pod[2] };
-  const node = /^\/api\/v1\/nodes\/([^/]+)$/.exec(path);
-  if (node) return { kind: 'node', name: node[1] };
-  return /^\/apis?\//.test(path) ? { kind: 'object', path, name: path.slice(path.lastIndexOf('/') + 1) } : null;
+  const place = placeOf(path);
+  if (!place) return null;
+  const { namespace, name } = place;
+  const collection = path.slice(0, path.lastIndexOf('/'));
+  if (namespace && collection === `/api/v1/namespaces/${namespace}/pods`) return { kind: 'pod', namespace, name };
+  return collection === '/api/v1/nodes' ? { kind: 'node', name } : { kind: 'object', path, name };
 }
 
-function parseSelection(text: string | null): Selection {
-  if (text?.startsWith('/')) return selectionOf(text);
-  const [kind, a, b] = (text ?? '').split('/');
-  if (kind === 'node' && a) return { kind, name: a };
-  return kind === 'pod' && a && b ? { kind, namespace: a, name: b } : null;
+function parseSelection(text: string): Selection {
+  if (text.startsWith('/')) return selectionOf(text);
+  const [kind, a, ...b] = text.split('/');
+  return selectionOf(kind === 'node' ? ['/api/v1/nodes', a, ...b].join('/') : kind === 'pod' ? [`/api/v1/namespaces/${a}/pods`, ...b].join('/') : '');
 }
 
 /** Writes a selection as the URL has it. */

@@ -9,6 +9,7 @@
  */
 
 import { rowsOf, type Row, type RowPage } from '@watchkeeper/informer';
+import { encoded, segment } from '../app/path';
 import { askAccess, get, maxNamespaces, Refused, type Access } from './access';
 import { boardRow, NODE_FIELDS, nodeOf, POD_FIELDS } from './columns';
 import { nodeRow } from './objects';
@@ -205,7 +206,7 @@ export class Past {
   }
 
   #path(resource: string, query: Record<string, string>): string {
-    return `at/${this.at}/api/v1/${resource}?${new URLSearchParams(query)}`;
+    return `at/${segment(this.at)}/${encoded(`api/v1/${resource}`)}?${new URLSearchParams(query)}`;
   }
 
   /** Replays what followed the lists. */

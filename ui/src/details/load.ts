@@ -61,10 +61,10 @@ export async function list<T extends Thing>(wanted: Wanted, at: string, signal: 
 
 async function readPage<T>({ path, labels, where, fields }: Wanted, next: string, at: string, signal: AbortSignal): Promise<List<T>> {
   const ask = (projected: boolean): Promise<List<T>> => {
-    const query = new URLSearchParams({
+    const query = {
       limit: String(pageSize), ...(labels && { labelSelector: labels }), ...(where && { fieldSelector: where }), ...(next && { continue: next }), ...(projected && { fields: fields! }),
-    });
-    return getJSON<List<T>>(`${path}?${query}`, at, signal);
+    };
+    return getJSON<List<T>>(path, at, signal, { query });
   };
   if (!fields || whole) return ask(false);
   try {
@@ -85,7 +85,7 @@ export interface Table {
 }
 
 /** The Table of an object or of a collection: its first page. */
-export const table = (path: string, at: string, signal: AbortSignal): Promise<Table> => getJSON<Table>(`${path}?${new URLSearchParams({ includeObject: 'Metadata', limit: String(pageSize) })}`, at, signal, TABLE);
+export const table = (path: string, at: string, signal: AbortSignal): Promise<Table> => getJSON<Table>(path, at, signal, { accept: TABLE, query: { includeObject: 'Metadata', limit: String(pageSize) } });
 
 /** The collection of a resource in a namespace, or the object's own scope. */
 export const within = (place: Place, namespace = '', more: Omit<Wanted, 'path'> = {}): Wanted => ({ path: collectionOf(place, place.namespaced ? namespace : ''), ...more });

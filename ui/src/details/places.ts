@@ -3,6 +3,8 @@
 
 /** Where objects are in the API: the paths of kinds, and the kinds of paths. */
 
+import { placeOf as parsed } from '../app/path';
+
 /** A resource: `apps/v1`, `deployments`, and its kind. */
 export interface Place {
   apiVersion: string;
@@ -72,8 +74,6 @@ export interface Location {
 
 /** Reads the path of an object. */
 export function locate(path: string): Location | null {
-  const found = /^\/(?:api|apis\/([^/]+))\/([^/]+)\/(?:namespaces\/([^/]+)\/)?([^/]+)\/([^/]+)$/.exec(path);
-  if (!found) return null;
-  const [, group, version, namespace = '', resource, name] = found;
-  return { apiVersion: group ? `${group}/${version}` : version, resource, namespace, name };
+  const place = parsed(path);
+  return place && { apiVersion: place.group ? `${place.group}/${place.version}` : place.version, resource: place.resource, namespace: place.namespace, name: place.name };
 }

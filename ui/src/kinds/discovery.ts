@@ -28,7 +28,7 @@ interface Document {
 
 /** Asks which resources there are, in the order of their names. */
 export async function discover(): Promise<Resource[]> {
-  const [core, groups] = await Promise.all(['api', 'apis'].map((path) => getJSON<Document>(path, '', undefined, AGGREGATED)));
+  const [core, groups] = await Promise.all(['api', 'apis'].map((path) => getJSON<Document>(path, '', undefined, { accept: AGGREGATED })));
   const all = [...(await resourcesOf(core)), ...(await resourcesOf(groups))];
   // A recording has the documents of a moment; some aggregated APIs do not answer.
   return all.filter((one, i) => all.findIndex(({ id }) => id === one.id) === i).sort((a, b) => (a.id < b.id ? -1 : 1));

@@ -22,7 +22,7 @@ const NAMESPACES = { group: '', version: 'v1', name: 'namespaces' };
 /** The names of the objects of a resource. */
 async function namesOf(resource: Pick<Resource, 'group' | 'version' | 'name'>, at: string, signal: AbortSignal): Promise<[string | null, string][]> {
   const { items } = await getJSON<{ items: { metadata: { namespace?: string; name: string } }[] | null }>(
-    `${collection(resource)}?limit=${maxSearched}`, at, signal, METADATA,
+    collection(resource), at, signal, { accept: METADATA, query: { limit: String(maxSearched) } },
   );
   return (items ?? []).map(({ metadata }) => [metadata.namespace ?? null, metadata.name]);
 }

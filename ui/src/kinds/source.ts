@@ -5,7 +5,7 @@
 
 import { connect, StatusError, type ColumnDefinition, type Connection, type Informer, type TableRow } from '@watchkeeper/informer';
 import { parse } from '@watchkeeper/informer/json';
-import { askJSON, extension, getJSON, root } from '../app/api';
+import { askJSON, extension, extensionURL, getJSON, root } from '../app/api';
 import { authorization } from '../app/token';
 import { sentence } from '../data/quantity';
 import { inWords } from '../time/refusals';
@@ -130,7 +130,7 @@ export class LiveSource<T> extends Source<T> {
     const { group, version, name } = this.resource;
     try {
       const { all: everywhere, namespaces } = await askJSON<{ all: boolean; namespaces: string[] }>(
-        new URL(`access?${new URLSearchParams({ resource: name, group, version, verb: 'watch' })}`, extension()), this.#stop.signal,
+        extensionURL('access', { resource: name, group, version, verb: 'watch' }), this.#stop.signal,
       );
       if (everywhere) return; // meanwhile: its informer tries again
       if (namespaces.length === 0) throw why;
@@ -193,7 +193,7 @@ export class ListSource<T extends { key: string }> extends Source<T> {
 export const listedTable = (resource: Resource, at: string, follower: Follower<Line>): Source =>
   new ListSource<Line>(resource, at, follower, async (query, signal) => {
     const { metadata, columnDefinitions, rows } = await getJSON<{ metadata: { continue?: string }; columnDefinitions: ColumnDefinition[] | null; rows: TableRow[] | null }>(
-      `${collection(resource)}?${new URLSearchParams(query)}`, at, signal, TABLE,
+      collection(resource), at, signal, { accept: TABLE, query },
     );
     return { columns: columnDefinitions ?? undefined, lines: (rows ?? []).map(lineOf), next: metadata.continue ?? '' };
   });

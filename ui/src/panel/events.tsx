@@ -49,8 +49,8 @@ export function Events({ kind = '', namespace, name, uid, at, now, deleted, vers
   // Events may be in another store: the RV of another resource is no moment of theirs.
   const moment = end ? new Date(end).toISOString() : at.startsWith('rv:') && mode.value?.time ? new Date(mode.value.time).toISOString() : at;
   const isNode = kind === 'Node';
-  const selector = encodeURIComponent(isNode ? `involvedObject.kind=Node,involvedObject.name=${name}` : `involvedObject.uid=${uid}`);
-  const { value, error } = useObject<{ items: Event[] | null }>(uid ? `/api/v1/${namespace ? `namespaces/${namespace}/` : ''}events?fieldSelector=${selector}` : '', moment, version);
+  const selector = isNode ? `involvedObject.kind=Node,involvedObject.name=${name}` : `involvedObject.uid=${uid}`;
+  const { value, error } = useObject<{ items: Event[] | null }>(uid ? `/api/v1/${namespace ? `namespaces/${namespace}/` : ''}events` : '', moment, version, selector);
   const before = useDeleted(namespace, name, uid, end);
   const own = (value?.items ?? []).filter(({ involvedObject: about }) => !isNode || about?.uid === uid || about?.uid === name);
   const events = [...own, ...(before ?? [])].sort((a, b) => when(b) - when(a));

@@ -25,8 +25,8 @@ export function Logs({ pod }: { pod: Pod }) {
     const stop = new AbortController();
     setLines([]);
     setMessage('loading the log');
-    const query = new URLSearchParams({ container, tailLines: String(initialLines), ...(previous ? { previous: 'true' } : follow ? { follow: 'true' } : {}) });
-    read(apiURL(`/api/v1/namespaces/${namespace}/pods/${name}/log?${query}`), stop.signal, (more) => {
+    const query = { container, tailLines: String(initialLines), ...(previous ? { previous: 'true' } : follow ? { follow: 'true' } : {}) };
+    read(apiURL(`/api/v1/namespaces/${namespace}/pods/${name}/log`, '', query), stop.signal, (more) => {
       setMessage('');
       setLines((old) => (old.length + more.length > maxLines ? [...old, ...more].slice(-maxLines) : [...old, ...more]));
     }).then(

@@ -19,15 +19,16 @@ export interface Fetched<T> {
   outdated: boolean;
 }
 
-/** Loads the object at an API path, at a moment of the past if given, and again when `version` changes. */
-export function useObject<T>(path: string, at: string, version: unknown): Fetched<T> {
+/** Loads the object at an API path, at a moment of the past if given, and again when `version` changes. A list may have a field selector. */
+export function useObject<T>(of: string, at: string, version: unknown, fieldSelector = ''): Fetched<T> {
   const [state, set] = useState<{ path: string; at: string; value: T | null; error: string; missing: boolean }>({ path: '', at: '', value: null, error: '', missing: false });
+  const path = `${of}${fieldSelector && ` ${fieldSelector}`}`;
   const current = state.path === path && state.at === at;
   useEffect(() => {
-    if (!path) return;
+    if (!of) return;
     const stop = new AbortController();
     const load = (): void => {
-      getJSON<T>(path, at, stop.signal).then(
+      getJSON<T>(of, at, stop.signal, { query: fieldSelector ? { fieldSelector } : {} }).then(
         (value) => set({ path, at, value, error: '', missing: false }),
         (error: Error) => stop.signal.aborted || set((old) => ({ path, at, value: old.path === path && old.at === at ? old.value : null, error: error.message, missing: error instanceof ApiError && error.code === 404 })),
       );

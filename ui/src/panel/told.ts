@@ -4,7 +4,7 @@
 /** Which time the story of an object is told of, and its requests. */
 
 import { useEffect, useRef, useState } from 'preact/hooks';
-import { ApiError, askJSON, extension } from '../app/api';
+import { ApiError, askJSON, extensionURL } from '../app/api';
 import type { Story } from './story';
 
 /** How long before its end a story can begin, in seconds. */
@@ -52,7 +52,7 @@ export function refusal(error: Error): string {
   return error.code >= 500 ? `The story cannot be told now: ${error.message}` : message;
 }
 
-const loadStory = (path: string, query: Record<string, string>, signal: AbortSignal): Promise<Story> => askJSON(new URL(`story${path}?${new URLSearchParams(query)}`, extension()), signal);
+const loadStory = async (path: string, query: Record<string, string>, signal: AbortSignal): Promise<Story> => askJSON(extensionURL(`story${path}`, query), signal);
 
 export interface Loaded {
   /** The last answer; null before the first one. */

@@ -8,7 +8,7 @@ import { Fragment, render } from 'preact';
 import { keepAddress } from '../app/address';
 import { absent, lost } from '../app/contact';
 import { Feed } from '../app/feed';
-import { refresh, changes, cluster, filter, group, help, kind, mode, needs, nodes, opener, order, places, received, reducedMotion, scope, selection, theme, view } from '../app/state';
+import { refresh, changes, cluster, filter, group, help, kind, mode, needs, nodes, notSelected, opener, order, places, received, reducedMotion, scope, selection, theme, view } from '../app/state';
 import { clock } from '../data/clock';
 import { State } from '../data/state';
 import { asked, session, watchLogin } from '../app/login';
@@ -50,6 +50,7 @@ const App = ({ board, source }: { board: BoardView; source: History }) => (
       {view.value === 'board' ? <Board board={board} /> : view.value === 'sheet' ? <Spreadsheet /> : kind.value ? <Kinds /> : <Table board={board} />}
       {/* A table of a kind and the spreadsheet say themselves what is missing. */}
       {(view.value === 'board' || (view.value === 'table' && !kind.value)) && <Notice />}
+      {notSelected.value && !selection.value && <p class="chip calm" role="alert">Nothing is selected: “{notSelected.value}” in the address can be no object.</p>}
       <Controls board={board} />
       <Moment />
       <Login />

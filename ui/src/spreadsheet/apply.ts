@@ -132,7 +132,7 @@ export class Applier {
 
   async #check(group: Group): Promise<void> {
     const { tab, entry, changes } = group;
-    const path = `${collection(tab.selected!.resource, entry.namespace)}/${encodeURIComponent(entry.name)}`;
+    const path = `${collection(tab.selected!.resource, entry.namespace)}/${entry.name}`;
     const steps = changes.map(({ column }) => tab.columnAt(column)!.steps);
     const object = steps.some(searches) ? await getJSON<Stored>(path) : null;
     group.edits = changes.map(({ old, value }, i) => {

@@ -26,6 +26,6 @@ export const usualColumns = (kind: string): string[] => USUAL[kind] ?? ['metadat
 
 /** The paths of the first objects, for suggestions. */
 export async function suggested({ resource, namespace, selector }: Selected, signal: AbortSignal): Promise<string[]> {
-  const { items } = await getJSON<{ items: unknown[] | null }>(`${collection(resource, namespace)}?${new URLSearchParams({ limit: '5', ...(selector && { labelSelector: selector }) })}`, '', signal);
+  const { items } = await getJSON<{ items: unknown[] | null }>(collection(resource, namespace), '', signal, { query: { limit: '5', ...(selector && { labelSelector: selector }) } });
   return [...new Set((items ?? []).flatMap((object) => pathsIn(object)))].filter((path) => !/^(kind|apiVersion)$/.test(path)).sort();
 }

@@ -96,7 +96,7 @@ export function NewTab({ sheet, close }: { sheet: Sheet; close: () => void }) {
       } else {
         // Only the namespaces that have such objects.
         const { items } = await getJSON<{ items: { metadata: { namespace: string } }[] }>(
-          `${collection(resource)}?${new URLSearchParams(selected.selector ? { labelSelector: selected.selector } : {})}`, '', undefined, METADATA,
+          collection(resource), '', undefined, { accept: METADATA, query: selected.selector ? { labelSelector: selected.selector } : {} },
         );
         const namespaces = [...new Set(items.map(({ metadata }) => metadata.namespace))].sort();
         if (namespaces.length === 0) throw new Error(`There are no ${resource.name}.`);

@@ -61,7 +61,7 @@ export function listAt({ resource, namespace, selector }: Selected, columns: Col
   const fields = (columns.length ? fieldsOf(columns) : [fallback]).join(',');
   return new ListSource<Item>(resource, at, follower, async (query, signal) => {
     const { metadata, rows } = await getJSON<{ metadata: { continue?: string }; rows: Row[] | null }>(
-      `${collection(resource, namespace)}?${new URLSearchParams({ ...query, fields, as: 'rows', ...(selector && { labelSelector: selector }) })}`, at, signal,
+      collection(resource, namespace), at, signal, { query: { ...query, fields, as: 'rows', ...(selector && { labelSelector: selector }) } },
     );
     return { lines: (rows ?? []).map(rowItem), next: metadata.continue ?? '' };
   });

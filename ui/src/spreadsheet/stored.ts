@@ -146,13 +146,13 @@ export async function fromFile(file: Blob): Promise<Workbook> {
 
 /** ConfigMaps with a workbook have this label. */
 const label = 'watchkeeper.dev/spreadsheet';
-const mapPath = (namespace: string, name = ''): string => `/api/v1/namespaces/${encodeURIComponent(namespace)}/configmaps${name && `/${encodeURIComponent(name)}`}`;
+const mapPath = (namespace: string, name = ''): string => `/api/v1/namespaces/${namespace}/configmaps${name && `/${name}`}`;
 
 /** Keeps the workbook in a ConfigMap: a new one, or one that has a workbook. */
 export async function toConfigMap(book: Book, namespace: string, name: string): Promise<void> {
   const data = { 'workbook.json': stringify(stored(book, false)) };
   const write = (method: string, path: string, type: string, body: unknown): Promise<Response> =>
-    request(`${apiURL(path)}?fieldManager=watchkeeper-sheet`, { method, headers: { 'content-type': type, accept: 'application/json' }, body: stringify(body) });
+    request(apiURL(path, '', { fieldManager: 'watchkeeper-sheet' }), { method, headers: { 'content-type': type, accept: 'application/json' }, body: stringify(body) });
   let response = await write('POST', mapPath(namespace), 'application/json', { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name, namespace, labels: { [label]: 'true' } }, data });
   if (response.status === 409) {
     // Only over a workbook.

@@ -93,7 +93,7 @@ async function openKind(sheet: Sheet, wanted: string): Promise<void> {
 
 /** The filter has parts of the names of namespaces: whether one is a whole name. Who may not read namespaces is taken at their word. */
 const isNamespace = (name: string): Promise<boolean> =>
-  getJSON(`/api/v1/namespaces/${encodeURIComponent(name)}`).then(() => true, (error: unknown) => error instanceof ApiError && error.code === 403);
+  getJSON(`/api/v1/namespaces/${name}`).then(() => true, (error: unknown) => error instanceof ApiError && error.code === 403);
 
 function Workbench({ sheet }: { sheet: Sheet }) {
   const [dialog, setDialog] = useState<'' | 'column' | 'files' | 'tab'>('');

@@ -3,7 +3,7 @@
 
 /** The responses of /watchkeeper/v1/history, with the fields that the page uses. */
 
-import { askJSON, extension, getJSON } from '../app/api';
+import { askJSON, extensionURL, getJSON, type Query } from '../app/api';
 import { scope } from '../app/state';
 import { warningMarks, type EventMark, type Warning } from './events';
 import { namespaced } from './namespaced';
@@ -130,8 +130,7 @@ export interface History {
 
 const time = (ms: number): string => new Date(ms).toISOString();
 
-const ask = <T>(path: string, query: Record<string, string> | [string, string][], signal: AbortSignal): Promise<T> =>
-  askJSON<T>(new URL(`history${path}?${new URLSearchParams(query)}`, extension()), signal);
+const ask = async <T>(path: string, query: Query, signal: AbortSignal): Promise<T> => askJSON<T>(extensionURL(`history${path}`, query), signal);
 
 async function askPage<T>(path: string, query: [string, string][], more: string, signal: AbortSignal): Promise<Page<T>> {
   const page = await ask<{ items: T[] | null; continue?: string }>(path, more ? [...query, ['continue', more]] : query, signal);
@@ -146,9 +145,7 @@ const selecting = ({ filter, deleted, types = deleted ? ['DELETED'] : [], object
 
 /** The URL of a recording of a range, of one namespace or of all. */
 export function exportURL(from: number, to: number, namespace: string, pseudonyms: boolean): string {
-  const query = new URLSearchParams(within(from, to, [], namespace));
-  if (pseudonyms) query.set('pseudonyms', 'true');
-  return new URL(`history/export?${query}`, extension()).href;
+  return extensionURL('history/export', [...within(from, to, [], namespace), ...(pseudonyms ? [['pseudonyms', 'true'] as [string, string]] : [])]);
 }
 
 /** The history that the gateway serves, of one namespace or, without one, of all. */
@@ -165,9 +162,9 @@ const historyOf = (namespace: string): History => ({
     }
   },
   async warnings(at, signal) {
-    const path = `/api/v1${namespace && `/namespaces/${namespace}`}/events?fieldSelector=type%3DWarning`;
+    const path = `/api/v1${namespace && `/namespaces/${namespace}`}/events`;
     const recent = Date.now() - at < 60_000;
-    return warningMarks((await getJSON<{ items: Warning[] | null }>(recent ? `${path}&resourceVersion=0` : path, recent ? '' : time(at), signal)).items ?? []);
+    return warningMarks((await getJSON<{ items: Warning[] | null }>(path, recent ? '' : time(at), signal, { query: { fieldSelector: 'type=Warning', ...(recent && { resourceVersion: '0' }) } })).items ?? []);
   },
   versions: (path, more, signal, within = {}) => askPage(`/versions${path}`, Object.entries(within), more, signal),
   last: async (path, at, signal) =>

@@ -4,7 +4,7 @@
 /** For a moment that is not known: buttons that lead to the nearest ones that are. */
 
 import { useEffect, useState } from 'preact/hooks';
-import { askJSON, extension } from '../app/api';
+import { askJSON, extensionURL } from '../app/api';
 import { mode, scope, type Mode } from '../app/state';
 import { knownSpans, nearestKnown, timeOf, type Index } from './known';
 import { goTo, ON_BOARD } from './playback';
@@ -37,7 +37,7 @@ export function Nearest({ resource = '' }: { resource?: string }) {
 }
 
 async function find(moment: Mode, namespace: string, resource: string, signal: AbortSignal): Promise<number[]> {
-  const { resources, ...index } = await askJSON<Index>(new URL(`history${namespace && `?namespace=${namespace}`}`, extension()), signal);
+  const { resources, ...index } = await askJSON<Index>(extensionURL('history', namespace ? { namespace } : {}), signal);
   const shown = resources.filter((one) => (one.resource === resource || ON_BOARD.some((name) => name === one.resource)) && one.epochs.length);
   return shown.length ? nearestKnown(moment.time || timeOf(BigInt(moment.at.replace('rv:', '')), shown), shown.map((one) => knownSpans(one, index))) : [];
 }

@@ -21,8 +21,8 @@ export interface Stored {
 export interface Target {
   /** The API path of the object. */
   path: string;
-  /** Another object of the same name is not changed. */
-  uid?: string;
+  /** Another object of the same name is not changed, and without a uid none is. */
+  uid: string;
   /** The field manager, by which managedFields tell who wrote what. */
   manager: string;
 }
@@ -51,10 +51,10 @@ export const write = async (target: Target, edits: Edit[], dryRun = false, signa
 
 /** The same, with the warnings. `current` is the object, if it was just read. */
 export async function send(target: Target, edits: Edit[], { dryRun = false, signal, current }: { dryRun?: boolean; signal?: AbortSignal; current?: Stored } = {}): Promise<Written> {
+  if (!target.uid) throw new Error('An object without a uid is not changed.');
   // A missing parent has to be added, which only the object tells.
   const object = edits.some(({ path, old }) => old === undefined && path.length > 1) ? (current ?? (await getJSON<Stored>(target.path, '', signal))) : undefined;
-  const query = new URLSearchParams({ fieldManager: target.manager, fieldValidation: 'Strict', ...(dryRun && { dryRun: 'All' }) });
-  const response = await request(`${apiURL(target.path)}?${query.toString()}`, {
+  const response = await request(apiURL(target.path, '', { fieldManager: target.manager, fieldValidation: 'Strict', ...(dryRun && { dryRun: 'All' }) }), {
     method: 'PATCH', headers: { 'content-type': 'application/json-patch+json', accept: 'application/json' }, body: bodyOf(patchOf(edits, object, target.uid)), signal,
   });
   if (response.ok) return { object: await jsonOf<Stored>(response), warnings: warningsOf(response.headers.get('warning')) };
@@ -70,7 +70,7 @@ const refusedTest = /^the server rejected our request due to an error in our req
 /** Throws a Conflict if an edited value is not the one that the reader saw. */
 async function findConflict(target: Target, edits: Edit[], error: ApiError, signal?: AbortSignal): Promise<void> {
   const current = await getJSON<Stored>(target.path, '', signal);
-  if (target.uid && current.metadata.uid !== target.uid) throw new Conflict([], 'The object was deleted, and another one has its name.');
+  if (current.metadata.uid !== target.uid) throw new Conflict([], 'The object was deleted, and another one has its name.');
   const others = edits.map((edit) => ({ edit, found: valueAt(current, edit.path) })).filter(({ edit, found }) => !same(edit.old, found));
   if (others.length > 0) {
     throw new Conflict(others, others.map(({ edit, found }) => `${pathText(edit.path)} was changed meanwhile: it is ${shown(found)}, not ${shown(edit.old)}.`).join(' '));
