@@ -66,6 +66,8 @@ test('scaling a Deployment changes the blocks, the table and the announced count
     const shown = await page.locator('.legend button').evaluateAll((all) => all.map((one) => parseInt(one.innerText.replace(/\D/g, ''), 10)));
     // By urgency: failing, unknown, unready, pending, terminating, ready, succeeded.
     assert.deepEqual(shown, [4, 7, 2, 3, 6, 1, 5].map((state) => counts[state]));
+    const { nodes, pods } = await page.evaluate(({ watchkeeper: { cluster } } = window) => ({ nodes: cluster.nodes.size, pods: cluster.pods }));
+    assert.equal(await page.locator('.legend .total').innerText(), `${nodes} nodes · ${pods} pods`);
     return counts[1] > 0;
   });
   for (const each of [page, table]) {

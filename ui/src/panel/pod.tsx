@@ -4,7 +4,7 @@
 /** The overview of a Pod. */
 
 import { absent, misplaced } from '../app/contact';
-import { cluster, filter, selection } from '../app/state';
+import { refresh, cluster, filter, selection } from '../app/state';
 import { stateName } from '../board/palette';
 import { aligned, conditionSince } from '../data/aligned';
 import { clock } from '../data/clock';
@@ -19,6 +19,7 @@ type Container = NonNullable<NonNullable<Pod['spec']>['containers']>[number];
 
 /** The last state of a deleted Pod if `deleted` is when, in seconds since 1970, and not 0. */
 export function PodOverview({ pod: read, at, now, deleted = 0 }: { pod: Pod; at: string; now: number; deleted?: number }) {
+  void refresh.value;
   const pod = aligned(read);
   const { metadata, spec = {}, status = {} } = pod;
   const described = describe(pod);

@@ -49,6 +49,7 @@ function PodTip({ row }: { row: number }) {
 }
 
 function NodeTip({ name }: { name: string }) {
+  void refresh.value;
   const node = cluster.nodes.get(name);
   const row = node?.row;
   if (!node) return <b class="mono">{name}</b>;

@@ -108,7 +108,10 @@ function Legend() {
   );
 }
 
-const Total = () => <span class="total">{sizeOf(cluster, scope.value).join(' · ')}</span>;
+function Total() {
+  void refresh.value; // a component that reads any signal is not rendered again with its parent
+  return <span class="total">{sizeOf(cluster, scope.value).join(' · ')}</span>;
+}
 
 const countOf = (name: StateName): number => cluster.shownCounts()[State[name]];
 
