@@ -27,6 +27,7 @@ test('the bars are stacked: the first series is highest', () => {
 test('time before the recording and in gaps is unknown', () => {
   assert.deepEqual(unknownParts(counts), [{ from: 1000_000, to: 1010_000, gap: false }, { from: 1025_000, to: 1030_000, gap: true }]);
   assert.deepEqual(unknownParts(counts, 'pods', 1050_000).at(-1), { from: 1050_000, to: Infinity, gap: true }, 'and after contact was lost');
+  assert.equal(unknownParts({ ...counts, resources: [{ ...counts.resources[0], resource: 'configmaps' }], denied: ['pods'] }).length, 2, 'Pods are recorded, but may not be listed');
   assert.deepEqual(unknownParts({ ...counts, resources: [] }), [{ from: 1000_000, to: 1060_000, gap: false }]);
 });
 

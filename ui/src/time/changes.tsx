@@ -5,7 +5,7 @@
 
 import { Fragment } from 'preact';
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
-import { getJSON } from '../app/api';
+import { ApiError, getJSON } from '../app/api';
 import { now } from '../app/now';
 import { generalTerms } from '../app/filter';
 import { ALL, filter, kinds, marks, mode, onlyDeleted, range, reach, selection, selectionOf, statusUpdates, tab } from '../app/state';
@@ -27,6 +27,8 @@ const maxPageSize = 1000;
 const reloadInterval = 5000;
 const reloadDelay = 250;
 
+const mayListNone = 'Changes of what you may not list are not shown, and you may list none of the recorded resources in all namespaces, and Pods in none.';
+
 const changeKey = ({ path, resourceVersion }: ObjectChange): string => `${path} ${resourceVersion}`;
 
 export function Changes({ history }: { history: History }) {
@@ -46,7 +48,7 @@ export function Changes({ history }: { history: History }) {
       history.changes(from, to, limit, stop.signal, chosen, '', selected).then((page) => {
         setFound(page);
         setMessage('');
-      }, (error: Error) => stop.signal.aborted || setMessage(error.message));
+      }, (error: Error) => stop.signal.aborted || setMessage(error instanceof ApiError && error.code === 403 && !chosen.length ? mayListNone : error.message));
       history.counts(from, to, stop.signal, [], selected).then(setCounts, () => stop.signal.aborted || setCounts(null));
     }, found ? reloadDelay : 0);
     return () => {

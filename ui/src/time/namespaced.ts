@@ -28,7 +28,8 @@ interface Cursor {
 
 /** Restricts a history to what the reader may see. `of` returns the history of a namespace. */
 export function namespaced(history: History, of: (namespace: string) => History, seen: () => Scope): History {
-  const names = (): string[] | null => seen().namespaces?.slice(0, maxHistories) ?? null;
+  /** The namespaces that are asked about; null for all of them. Without any, the gateway says that the reader may list nothing. */
+  const names = (): string[] | null => (seen().namespaces?.length ? seen().namespaces!.slice(0, maxHistories) : null);
   /** The resources of a served recording. */
   let recorded: string[] | undefined;
   // A question that names something that may not be read, or is not recorded, has no answer.

@@ -53,7 +53,8 @@ export function stacked(counts: Counts): [number[], number[], number[], number[]
 
 /** The parts of a range that were not recorded: outside all spans, in a gap, or after contact was `lost` if that is not 0. In milliseconds. */
 export function unknownParts(counts: Counts, resource = 'pods', lost = 0): { from: number; to: number; gap: boolean }[] {
-  const one = counts.resources.find((r) => r.resource === resource);
+  // What the reader may not list is recorded all the same, as something that they may.
+  const one = counts.resources.find((r) => r.resource === resource || counts.denied?.includes(resource));
   const from = Date.parse(counts.from);
   const to = Date.parse(counts.to);
   if (!one?.spans.length) return [{ from, to, gap: false }];

@@ -67,7 +67,7 @@ export function Strip({ history }: { history: History }) {
   }, [history]);
   // Reserve the space until it is known whether there is a history, so that the board is arranged only once.
   if (!about) return <footer class="time" />;
-  if (scope.value.namespaces?.length === 0) return <footer class="time off"><p class="muted">Nothing that you may read is recorded.</p></footer>;
+  if (scope.value.namespaces?.length === 0) return <footer class="time off"><p class="muted">The strip counts the changes of Pods, which you may not list.</p></footer>;
   if (!about.on) return <footer class="time off"><p class="muted">{about.words}</p></footer>;
   return (
     <footer class="time">
