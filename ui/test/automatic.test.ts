@@ -71,3 +71,18 @@ test('what cannot be written is not, and nothing is in review mode', async (t) =
   await automatic.run();
   assert.equal(written.length, 0);
 });
+
+test('a cell that cannot be written keeps the others from it, unless only those are wanted', async () => {
+  Object.assign(globalThis, { location: { search: '', href: 'http://x/ui/' }, matchMedia: () => ({ matches: false, addEventListener() {} }) });
+  const { Applier } = await import('../src/spreadsheet/apply');
+  const asked: string[] = [];
+  globalThis.fetch = async (url) => (asked.push(new URL(String(url)).searchParams.get('dryRun') ?? 'written'), Response.json({ metadata: { name: 'a', resourceVersion: '2' } }));
+  const tab = { failures: new Map(), inputs: new Map(), entries: [], columns: [], selected: { resource: { group: 'apps', version: 'v1', name: 'deployments' } }, columnAt: () => ({ steps: ['spec', 'replicas'] }), entryAt: () => null };
+  const change = { tab, key: 1, entry: { namespace: 'shop', name: 'a', uid: 'u' }, old: 3, value: 5, formula: false, writable: true, problem: '' } as unknown as Change;
+  const wrong = { ...change, key: 2, entry: { ...change.entry, name: 'b' }, value: 'abc', writable: false, problem: 'no number' };
+  const applier = new Applier({ touch() {}, settle() {} } as never);
+  assert.deepEqual(await applier.apply([change, wrong]), { phase: 'done', done: 1, total: 1, refused: 1, written: 0 });
+  assert.deepEqual(asked, ['All']);
+  assert.equal((await applier.apply([change, wrong], true)).written, 1);
+  assert.deepEqual(asked, ['All', 'All', 'written']);
+});

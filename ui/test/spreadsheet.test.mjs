@@ -231,7 +231,11 @@ test('what the dry run refuses is not written, and neither are the others until 
   assert.equal(await replicas('api'), 5);
   await discard(page);
   await type(page, 'C2', 'many');
-  await until('no number', async () => /is none/.test((await select(page, 'C2'), await note(page))));
+  await until('no number', async () => /is no number/.test((await select(page, 'C2'), await note(page))));
+  await type(page, 'C3', '3');
+  await applyAll(page, /^1 object refused. Nothing was written/);
+  assert.match(await page.locator('aside.review').innerText(), /spec\.replicas: 5 → many/);
+  assert.equal(await replicas('web'), 2);
   await discard(page);
   // What cannot be written is not edited.
   await select(page, 'D2');

@@ -70,12 +70,13 @@ export class Applier {
   }
 
   /**
-   * Writes changes. If the dry run refuses some, nothing is written, unless only the
-   * others are wanted (`others`). Why a change was refused is in its cell then.
+   * Writes changes. If some cannot be written, or the dry run refuses them, nothing is
+   * written, unless only the others are wanted (`others`). Why is in their cells then.
    */
   async apply(changes: Change[], others = false): Promise<Progress> {
-    const groups = grouped(changes.filter(({ problem, tab, key }) => !problem || (!others && tab.failures.has(key))));
-    const progress: Progress = { phase: 'checking', done: 0, total: groups.length, refused: 0, written: 0 };
+    const groups = grouped(changes.filter(({ writable, problem }) => writable && (!others || !problem)));
+    const wrong = others ? 0 : new Set(changes.filter(({ writable }) => !writable).map(({ entry }) => entry)).size;
+    const progress: Progress = { phase: 'checking', done: 0, total: groups.length, refused: wrong, written: 0 };
     const step = (more: Partial<Progress>): void => {
       Object.assign(progress, more);
       this.progress.value = { ...progress };

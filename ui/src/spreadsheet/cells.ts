@@ -91,7 +91,7 @@ export function valueFrom(typed: string | number | boolean, old: unknown, text: 
   const numeric = typeof old === 'number' || typeof old === 'bigint';
   const word = (numeric ? plain(String(typed)) : String(typed)).trim();
   if (numeric || (old === undefined && typeof typed !== 'boolean' && isNumber(word))) {
-    if (!isNumber(word)) throw new Error(`It was a number, and “${word}” is none.`);
+    if (!isNumber(word)) throw new Error(`It was a number, and “${word}” is no number.`);
     return numberOf(word);
   }
   const truth = /^(true|false)$/i.exec(word);

@@ -17,8 +17,11 @@ export interface Change {
   entry: Entry;
   /** The value that the cell showed; undefined if the object does not have it. */
   old: unknown;
+  /** Of a cell that cannot be one, what was typed or what the formula gives. */
   value: unknown;
   formula: boolean;
+  /** False if no request could write it. */
+  writable: boolean;
   /** Why it cannot be written; empty if it can. */
   problem: string;
 }
@@ -48,7 +51,7 @@ export function changeOf(tab: Tab, key: number, input: string): Change | null {
   const result = tab.results.get(key);
   if (formula && !result) return null; // not evaluated yet
   const old = formula || !tab.bases.has(key) ? now : tab.bases.get(key);
-  const change: Change = { tab, key, row, column, entry, old, value: undefined, formula, problem: '' };
+  const change: Change = { tab, key, row, column, entry, old, value: formula ? (result!.value ?? result!.text) : input, formula, writable: false, problem: '' };
   if (entry.gone) return { ...change, problem: 'The object was deleted.' };
   if (formula && typeof result!.value === 'number' && Math.abs(result!.value) >= inexact) return { ...change, problem: `The formula gives ${result!.text}, and formulas have only 15 digits: type the number.` };
   if (formula && result!.value === null) return { ...change, problem: `The formula gives ${result!.text}.` };
@@ -58,5 +61,5 @@ export function changeOf(tab: Tab, key: number, input: string): Change | null {
     return { ...change, problem: (error as Error).message };
   }
   if (same(change.value, now)) return null;
-  return { ...change, problem: of.fixed || tab.failures.get(key) || '' };
+  return { ...change, writable: !of.fixed, problem: of.fixed || tab.failures.get(key) || '' };
 }
