@@ -214,6 +214,20 @@ test('the clock of a Node that is ahead extends no back-off', () => {
   }
 });
 
+test('what is received after an outage is not dated from its begin, where the board still is', () => {
+  const { now, received } = clock;
+  try {
+    clock.now = () => 1000;
+    clock.received = () => 1045;
+    const f = new Fixture();
+    f.set(podOf('a', { state: State.unready, since: 1044 }), podOf('b', { failingUntil: 1060, latest: 1040, crash: 'Error' }));
+    f.apply();
+    assert.deepEqual([f.cluster.since[f.row('a')], f.cluster.failingUntil[f.row('b')]], [1044, 1060]);
+  } finally {
+    Object.assign(clock, { now, received });
+  }
+});
+
 test('a Pod that crashed recovers with the time, without an event', () => {
   const { now } = clock;
   try {

@@ -219,7 +219,7 @@ export class Cluster {
       return 0;
     }
     const before = this.#crashed.get(row);
-    const ahead = Math.max(0, Math.ceil(latest - clock.now()), before?.latest === latest ? before.ahead : 0);
+    const ahead = Math.max(0, Math.ceil(latest - clock.received()), before?.latest === latest ? before.ahead : 0);
     this.#crashed.set(row, { latest, ahead });
     return until - ahead;
   }
@@ -240,7 +240,7 @@ export class Cluster {
     this.text[row] = from[at + FIELD.text];
     this.containers[row] = from[at + FIELD.containers];
     this.created[row] = from[at + FIELD.created];
-    this.since[row] = Math.min(from[at + FIELD.since], clock.now());
+    this.since[row] = Math.min(from[at + FIELD.since], clock.received());
     this.cpu[row] = from[at + FIELD.cpu];
     this.memory[row] = from[at + FIELD.memory];
     this.labels[row] = from[at + FIELD.labels];

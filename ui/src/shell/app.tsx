@@ -106,6 +106,7 @@ export function start(worker: Worker, source: History = history): void {
   matchCount.value = () => engine.matching();
   // Without contact, ages stop at the last one, as everything on the board does.
   clock.now = () => (playhead.peek() || lost.peek() || now()) / 1000;
+  clock.received = () => (playhead.peek() || now()) / 1000;
   // Ages and some states change even if the data does not.
   setInterval(() => {
     if (document.hidden) return;
