@@ -98,7 +98,13 @@ async function comesBack(page, ns, count) {
 test('the API server is killed and restarts', async (t) => {
   const ns = await namespace('outage');
   await kubectl('-n', ns, 'create', 'deployment', 'web', '--image=nginx', '--replicas=3');
+  const held = await namespace('outage-held');
+  await kubectl('-n', held, 'create', 'quota', 'none', '--hard=pods=0');
+  await kubectl('-n', held, 'create', 'deployment', 'held-back', '--image=nginx');
+  t.after(() => kubectl('-n', held, 'delete', 'deployment', 'held-back').catch(() => {})); // others do not expect it
+  const findings = async (page) => (await page.locator('.needs').innerText()).includes('Pods cannot be created');
   const page = await openBoard(browser, gateway);
+  await until('the Deployment without Pods', () => findings(page));
   await settled(page, ns, 3);
   await until('a live page', async () => (await connection(page)) === 'live'); // the watches follow the lists
   await mark(page);
@@ -112,6 +118,10 @@ test('the API server is killed and restarts', async (t) => {
   const late = await openBoard(browser, gateway, {}, { ignore: /status of 503/ }); // Chromium logs what the API server would have to answer
   await mark(late);
   await goesStale(late, ns, well, /No answer from the API server/);
+  for (const each of [page, late]) await until('what else needed attention then', () => findings(each));
+  await late.keyboard.press('c');
+  await until('since when no changes are known', async () => /Nothing is known since \S/.test(await late.locator('.changes').innerText()));
+  await late.keyboard.press('n');
 
   // The past is shown as far as it is recorded, but does not hide that the API server is gone.
   const past = await openBoard(browser, gateway, { at: new Date(well + 120_000).toISOString() }, { ignore: /status of 503/ });

@@ -6,6 +6,7 @@
 import { signal } from '@preact/signals';
 import { extensionURL, request } from './api';
 import { beside, type Finding } from './attention';
+import { lost } from './contact';
 
 /** The time between two questions while the page is live, in milliseconds, and how many times as long as an answer it is at least: one reads all objects. */
 const period = 10_000;
@@ -31,7 +32,8 @@ async function loadFindings(at: string, namespaces: string[] | null, signal: Abo
     if (!all) break;
   }
   if (namespaces && namespaces.length > maxNamespaces && all?.length === 0) all = null; // not all were checked
-  if (!signal.aborted) findings.value = all && beside(all);
+  // Without contact, the last ones are as good as the board.
+  if (!signal.aborted && (all || !lost.peek())) findings.value = all && beside(all);
 }
 
 /** Requests the findings, of a moment once it is looked at, and now again and again, until the returned function is called. */

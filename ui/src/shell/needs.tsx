@@ -64,7 +64,8 @@ function useFindings(): void {
   // A resourceVersion is that of one resource: its time is the moment.
   const moment = at.startsWith('rv:') ? (time ? new Date(time).toISOString() : '') : at;
   const known = recorded.value && !speed && !!moment === !!at;
-  const shown = known && (at ? status.value.at === at : status.value.phase === 'live');
+  // Without contact with the cluster, the gateway knows those of the last contact.
+  const shown = known && (at ? status.value.at === at : status.value.phase === 'live' || lost.value > 0);
   const names = scope.value.namespaces?.join(' ');
   useEffect(() => {
     findings.value = null;

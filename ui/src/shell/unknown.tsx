@@ -17,7 +17,7 @@ export function Unknown({ none }: { none: boolean }) {
     return (
       <div class="unknown-since">
         <p><Shape state="unknown" size={14} /> <b>Unknown since {zoned(lost.value)}</b></p>
-        <p class="muted">{text} {!misplaced.value && (none ? 'Nothing needed attention until then.' : 'This needed attention then:')}</p>
+        <p class="muted">{text} {!misplaced.value && (findings.value ? (none ? 'Nothing needed attention until then.' : 'This needed attention then:') : none ? 'No Pod and no Node needed attention until then; what else did is not known.' : 'These Pods and Nodes needed attention then; what else did is not known:')}</p>
       </div>
     );
   }
