@@ -163,6 +163,8 @@ test('the list of changes covers what its words say', async () => {
   assert.equal(unknownWords(whole, whole, 2000_000), `Nothing was recorded before ${clock(2000_000)}.`);
   const [start, gap] = unknownParts(counts);
   assert.equal(unknownWords(start, whole, 1010_000), `The recording starts at ${clock(1010_000)}.`);
+  const since = unknownParts(counts, 'pods', 1050_000).at(-1)!;
+  assert.equal(unknownWords(since, whole, 1010_000), `Nothing is known since ${clock(1050_000)}, the last contact with the cluster.`);
   assert.equal(unknownWords(gap, whole, 1010_000), `Nothing was observed from ${clock(1025_000)} to ${clock(1030_000)}: changes in that time are listed at its end.`);
   assert.deepEqual([chipWords(41, 4), chipWords(41, 41), chipWords(4100, null)], ['4 of 41', '41', '4,100']);
 });

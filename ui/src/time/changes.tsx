@@ -6,6 +6,7 @@
 import { Fragment } from 'preact';
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { ApiError, getJSON } from '../app/api';
+import { lost } from '../app/contact';
 import { now } from '../app/now';
 import { generalTerms } from '../app/filter';
 import { ALL, filter, kinds, marks, mode, onlyDeleted, range, reach, selection, selectionOf, statusUpdates, tab } from '../app/state';
@@ -66,7 +67,7 @@ export function Changes({ history }: { history: History }) {
   const moment = playhead.value;
   // The list of all that is recorded starts with the recording.
   const all = !range.value && asked.reach === ALL;
-  const unknown = counts ? unknownParts(counts).filter((part) => part.gap || !all) : [];
+  const unknown = counts ? unknownParts(counts, 'pods', lost.value).filter((part) => (part.gap || !all) && part.from < Date.parse(counts.to)) : [];
   const covered = counts ? { from: Date.parse(counts.from), to: Date.parse(counts.to) } : { from, to };
   const here = moment ? items?.findIndex((item) => Date.parse(item.time) <= moment) : -1;
   return (

@@ -51,6 +51,7 @@ export const none = ({ filter, status, deleted }: Selected, asked: Asked): strin
 
 /** What was not recorded in the window. `first` is the start of the recording. */
 export function unknownWords(part: ReturnType<typeof unknownParts>[number], window: { from: number; to: number }, first: number): string {
+  if (part.to === Infinity) return `Nothing is known since ${clock(part.from)}, the last contact with the cluster.`;
   if (part.gap) return `Nothing was observed from ${clock(part.from)} to ${clock(part.to)}: changes in that time are listed at its end.`;
   if (isAll(part, window)) return first >= window.to ? `Nothing was recorded before ${clock(first)}.` : `Nothing is recorded from ${clock(window.from)} to ${clock(window.to)}.`;
   return part.to < window.to ? `The recording starts at ${clock(part.to)}.` : `The recording ends at ${clock(part.from)}.`;
