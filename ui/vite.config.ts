@@ -75,6 +75,8 @@ export default defineConfig(({ mode }) => ({
           groups: [
             // now.ts is too small for a file of its own.
             { name: 'contact', test: /\/src\/app\/(contact|now)\.ts$/ },
+            // What the lists of changes and of versions share.
+            { name: 'later-lists', test: /\/src\/time\/(change-row|unrecorded)\.tsx?$/ },
             // What several of the parts that are loaded later use.
             { name: 'later-shared', test: /\/(informer\/src|src\/(kinds|spreadsheet|write|actions)|src\/panel(?=\/(copy|diff|difference|yaml)\.)|src\/shell(?=\/(rows|scrolling)\.)|src\/app(?=\/frame\.)|src\/time(?=\/(known|nearest)\.))\/(?!(index|view|opener|table|search)\.)/, minShareCount: 2 },
           ],

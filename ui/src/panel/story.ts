@@ -4,7 +4,9 @@
 /** The story of an object in words: those that "watchkeeper story" prints. */
 
 import { count } from '../data/quantity';
-import { clock, date, timeOfDay, zoned } from '../time/words';
+import type { Unobserved } from '../time/history';
+import { BEFORE, unobservedWords } from '../time/unrecorded';
+import { date, timeOfDay } from '../time/words';
 import { pathOf } from './resource';
 
 /** The answer of /watchkeeper/v1/story. */
@@ -21,7 +23,7 @@ export interface Story {
   notRecorded?: string[];
   denied?: string[];
   leftOut?: string[];
-  unobserved?: { resource: string; reason: string; from: string; to: string }[];
+  unobserved?: Unobserved[];
 }
 
 /** A group of changes that belong together. */
@@ -171,10 +173,7 @@ export class Teller {
       ...leftOut,
     ];
     const spans = new Map<string, string[]>();
-    for (const { resource, reason, from, to } of unobserved) {
-      const span = reason === BEFORE ? `not recorded before ${zoned(Date.parse(to))}` : `${UNOBSERVED[reason] ?? reason} from ${clock(Date.parse(from))} to ${zoned(Date.parse(to))}`;
-      spans.set(span, [...(spans.get(span) ?? []), resource]);
-    }
+    for (const one of unobserved) spans.set(unobservedWords(one), [...(spans.get(unobservedWords(one)) ?? []), one.resource]);
     return [...lines, ...[...spans].map(([span, resources]) => `${span}: ${resources.join(', ')}`)];
   }
 }
@@ -190,6 +189,3 @@ const GROUPS: Record<string, string> = {
   Deployment: 'apps/v1', ReplicaSet: 'apps/v1', StatefulSet: 'apps/v1', DaemonSet: 'apps/v1',
   Job: 'batch/v1', CronJob: 'batch/v1', HorizontalPodAutoscaler: 'autoscaling/v2', PodDisruptionBudget: 'policy/v1',
 };
-
-const BEFORE = 'before';
-const UNOBSERVED: Record<string, string> = { gap: 'not observed', late: 'observed late', stopped: 'not recorded any more', silent: 'not known, because the API server did not answer' };

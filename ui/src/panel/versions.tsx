@@ -10,8 +10,12 @@ import { RollBack } from '../shell/actions';
 import { ChangeRow, showMoment, walkList } from '../time/change-row';
 import { history, refreshed, versionKey, type Change, type Page } from '../time/history';
 import { playhead } from '../time/playback';
+import { missedSince } from '../time/unrecorded';
 import { Comparison } from './comparison';
 import { foldStatus, isStatusUpdate, runWords } from './status-runs';
+
+/** How many times that were not observed are listed. */
+const maxMissed = 5;
 
 /** `folding`: status updates are folded unless they are switched on. Of a Pod or Node they are what happened. */
 export function Versions({ path, version, folding, deleted }: { path: string; version: unknown; folding: boolean; deleted: boolean }) {
@@ -21,7 +25,7 @@ export function Versions({ path, version, folding, deleted }: { path: string; ve
   const load = (after: string, signal: AbortSignal): void => {
     history.versions(path, after, signal).then(
       (page) => {
-        setFound((old) => (after && old ? { items: [...old.items, ...page.items], more: page.more } : refreshed(old, page, versionKey)));
+        setFound((old) => (after && old ? { ...old, items: [...old.items, ...page.items], more: page.more } : refreshed(old, page, versionKey)));
         setMessage('');
       },
       (error: Error) => signal.aborted || setMessage(error.message),
@@ -32,6 +36,7 @@ export function Versions({ path, version, folding, deleted }: { path: string; ve
     load('', stop.signal);
     return () => stop.abort();
   }, [path, version]);
+  const missed = found ? missedSince(found) : [];
   const picked = compared.value.path === path ? compared.value.versions : [];
   const toggle = (rv: string): void => {
     compared.value = { path, versions: picked.includes(rv) ? picked.filter((one) => one !== rv) : [...picked, rv].slice(-2) };
@@ -49,6 +54,8 @@ export function Versions({ path, version, folding, deleted }: { path: string; ve
           <button class="label" aria-pressed={statusUpdates.value} title="Also list versions in which only the status changed, which controllers write" onClick={() => (statusUpdates.value = !statusUpdates.value)}>status updates</button>
         </div>
       )}
+      {missed.slice(0, maxMissed).map((words) => <p key={words} class="gap-note muted">{words[0].toUpperCase()}{words.slice(1)}.</p>)}
+      {missed.length > maxMissed && <p class="gap-note muted">And {missed.length - maxMissed} earlier times.</p>}
       <ol class="changes-list">
         {foldStatus(items ?? [], (item) => !folding || statusUpdates.value || (item === current && mode.value !== null) || picked.includes(item.resourceVersion)).map((item) => ('updates' in item ? (
           <li key={`run ${item.from}`} class="folded run" onKeyDown={(event) => void walkList(event)}><button class="pick" title="List them" onClick={() => (statusUpdates.value = true)}><span class="muted">{runWords(item)}</span></button></li>

@@ -62,6 +62,14 @@ export interface Operation {
 export interface Page<T> {
   items: T[];
   more: string;
+  /** Of versions, on the first page. */
+  unobserved?: Unobserved[];
+}
+
+/** A time in which changes of a resource may have been missed, or came later. */
+export interface Unobserved extends TimeSpan {
+  resource: string;
+  reason: string;
 }
 
 /** Names a version in a list. A group of folded versions grows at its newer end, so its oldest one names it. */
@@ -75,7 +83,7 @@ export function refreshed<T extends Change>(old: Page<T> | null, first: Page<T>,
   const last = first.items.at(-1);
   if (!old || !last || !first.more) return first;
   const at = old.items.findIndex((item) => key(item) === key(last));
-  return at < 0 || at === old.items.length - 1 ? first : { items: [...first.items, ...old.items.slice(at + 1)], more: old.more };
+  return at < 0 || at === old.items.length - 1 ? first : { ...first, items: [...first.items, ...old.items.slice(at + 1)], more: old.more };
 }
 
 /** What differs between two moments of an object. */
@@ -133,8 +141,8 @@ const time = (ms: number): string => new Date(ms).toISOString();
 const ask = async <T>(path: string, query: Query, signal: AbortSignal): Promise<T> => askJSON<T>(extensionURL(`history${path}`, query), signal);
 
 async function askPage<T>(path: string, query: [string, string][], more: string, signal: AbortSignal): Promise<Page<T>> {
-  const page = await ask<{ items: T[] | null; continue?: string }>(path, more ? [...query, ['continue', more]] : query, signal);
-  return { items: page.items ?? [], more: page.continue ?? '' };
+  const { items, continue: next, unobserved } = await ask<{ items: T[] | null; continue?: string; unobserved?: Unobserved[] }>(path, more ? [...query, ['continue', more]] : query, signal);
+  return { items: items ?? [], more: next ?? '', ...(unobserved && { unobserved }) };
 }
 
 const within = (from: number, to: number, resources: readonly string[], namespace = ''): [string, string][] =>
