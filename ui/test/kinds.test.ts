@@ -6,7 +6,7 @@ import { test } from 'node:test';
 import type { ColumnDefinition, TableRow } from '@watchkeeper/informer';
 import { cellText, inapplicable, lineOf, Lines, NAMESPACE, rankOf, type Line } from '../src/kinds/lines';
 import { named, type Resource } from '../src/kinds/resources';
-import { choicesOf, objectsOf, read } from '../src/kinds/search';
+import { choicesOf, objectNamed, objectsOf, read } from '../src/kinds/search';
 import { maxTextWidth, template, widthOf } from '../src/kinds/widths';
 import { filled } from './fixture';
 
@@ -117,6 +117,13 @@ test('the opener reads kinds, names, namespaces and labels in any order', () => 
   assert.equal(words('').length, RESOURCES.length);
   const found = objectsOf([['a', 'my-web'], ['b', 'web-2'], ['b', 'web'], ['b', 'other']], read('deploy web', RESOURCES), ({ name }, namespace) => `/${namespace}/${name}`);
   assert.deepEqual(found.map((c) => 'path' in c && c.path), ['/b/deployments/web', '/b/deployments/web-2', '/a/deployments/my-web']);
+});
+
+test('an object that is named in full is offered to a reader who may not list its kind', () => {
+  const path = (text: string): string | undefined => objectNamed(RESOURCES[0], read(text, RESOURCES))?.path;
+  assert.equal(path('deploy web ns:shop'), '/apis/apps/v1/namespaces/shop/deployments/web');
+  assert.deepEqual([path('deploy web'), path('deploy ns:shop')], [undefined, undefined]);
+  assert.equal(objectNamed({ ...RESOURCES[0], namespaced: false }, { name: 'web', namespace: '' })?.path, '/apis/apps/v1/deployments/web');
 });
 
 test('discovery, aggregated or not', async () => {

@@ -10,7 +10,7 @@ import { cluster, filter, kind, mode, opener, scope, selection, selectionOf, vie
 import { useDialog } from '../shell/focus';
 import { learn, problem, resources } from './known';
 import { collection, type Resource } from './resources';
-import { choicesOf, objectsOf, read, type Choice } from './search';
+import { choicesOf, objectNamed, objectsOf, read, type Choice } from './search';
 
 /** How many objects of a kind are searched. */
 const maxSearched = 5000;
@@ -86,7 +86,8 @@ export function Opener() {
     namesOf(NAMESPACES, moment, stop.signal).then((rows) => setNamespaces(rows.map(([, name]) => name)), () => stop.signal.aborted || setNamespaces(scope.value.namespaces ?? []));
     return () => stop.abort();
   }, [moment]);
-  const objects = id && found.id === id ? objectsOf(found.rows, wanted, collection) : [];
+  const unlisted = found.problem && wanted.resource ? objectNamed(wanted.resource, wanted) : null;
+  const objects = id && found.id === id ? (unlisted ? [unlisted] : objectsOf(found.rows, wanted, collection)) : [];
   const asked = resources.value !== null || problem.value !== '';
   // Before the resources are known, the first choice would often be another one.
   const choices = asked ? choicesOf(text, known, cluster, objects, namespaces) : [];

@@ -6,7 +6,7 @@
 import type { Row } from '@watchkeeper/informer';
 import { parseFilter } from '../app/filter';
 import type { Cluster } from '../data/cluster';
-import { named, type Resource } from './resources';
+import { collection, named, type Resource } from './resources';
 
 export type Choice =
   /** A table, with a filter. */
@@ -70,6 +70,10 @@ function onBoard({ name, namespace }: Wanted, cluster: Cluster, known: string[])
     ...pods,
   ];
 }
+
+/** The object that is named in full: for a reader who may read it, and not list its kind. */
+export const objectNamed = (resource: Resource, { name, namespace }: Pick<Wanted, 'name' | 'namespace'>): Extract<Choice, { to: 'object' }> | null =>
+  name && (namespace || !resource.namespaced) ? { to: 'object', path: `${collection(resource, resource.namespaced ? namespace : '')}/${name}`, name, namespace: resource.namespaced ? namespace : '', kind: resource.kind } : null;
 
 /** The objects of a list that match the name and the namespace, as choices. */
 export function objectsOf(rows: Pick<Row, 0 | 1>[], { resource, name, namespace }: Wanted, pathOf: (resource: Resource, namespace: string) => string): Choice[] {

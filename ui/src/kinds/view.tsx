@@ -17,6 +17,7 @@ import { playhead } from '../time/playback';
 import { cellText, inapplicable, NAMESPACE, type Grouping, type Heading, type Line } from './lines';
 import { learn, problem, resources } from './known';
 import { collection, named, type Resource } from './resources';
+import { objectNamed, read } from './search';
 import type { Source } from './source';
 import { KindTable } from './table';
 import { maxTextWidth, template, widthOf } from './widths';
@@ -133,6 +134,7 @@ function Bar({ table, wide, setWide, hasWide }: { table: KindTable; wide: boolea
   void table.version.value; // the props stay the same
   const { resource, source, lines } = table;
   const others = inapplicable(filter.value);
+  const unlisted = source.problem ? objectNamed(resource, read(filter.value, [])) : null;
   const total = source.lines.size;
   const matching = lines.sorted.length;
   return (
@@ -145,6 +147,7 @@ function Bar({ table, wide, setWide, hasWide }: { table: KindTable; wide: boolea
         {source.namespaces && `, in the ${count(source.namespaces.length, 'namespace')} that you may read`}
       </span>
       {source.problem && !missing(source) && <span class="failure" role="alert">{source.problem}</span>}
+      {unlisted && <button class="link" onClick={() => (selection.value = selectionOf(unlisted.path))}>Show {resource.kind} {unlisted.name}{unlisted.namespace && ` in ${unlisted.namespace}`}</button>}
       {others.length > 0 && <span class="muted">{others.map((term) => term.key || term.kind).join(', ')}: only of Pods</span>}
       <span class="choices">
         {resource.namespaced && (
