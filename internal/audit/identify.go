@@ -29,19 +29,24 @@ func (a *Auditor) Identify(w http.ResponseWriter, r *http.Request) *http.Request
 	if a == nil {
 		return r
 	}
-	id := r.Header.Get(Header)
-	if !validID(id) {
-		id = uuid.NewString()
+	one := r.Header[Header]
+	if len(one) != 1 || !validID(one[0]) {
+		one = []string{r.Header.Get(Header)}
+		if !validID(one[0]) {
+			one[0] = uuid.NewString()
+		}
+		r.Header[Header] = one
 	}
-	one := []string{id}
-	w.Header()[Header], r.Header[Header] = one, one
+	id := one[0]
+	w.Header()[Header] = one
 	ctx := audit.WithAuditContext(apirequest.WithReceivedTimestamp(r.Context(), time.Now()))
 	audit.WithAuditID(ctx, types.UID(id))
 	return r.WithContext(ctx)
 }
 
 // IdentifyPart is Identify for a request that is a part of another, such as a watch of a
-// multiwatch: it has an event of its own, under the same ID.
+// multiwatch: it has an event of its own, under the same ID. The header of r, which is that
+// of other parts too, is not changed.
 func (a *Auditor) IdentifyPart(w http.ResponseWriter, r *http.Request) *http.Request {
 	if a == nil {
 		return r

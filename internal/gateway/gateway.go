@@ -195,7 +195,7 @@ func New(opts Options) (*Gateway, error) {
 		}
 	}
 	g.extensions = &extensions{
-		multiwatch: &multiwatch.Handler{Answer: g.serveInner, Upstream: h.upstreamState, Logger: g.log},
+		multiwatch: &multiwatch.Handler{Answer: g.serveInner, Open: g.openInner, Upstream: h.upstreamState, Logger: g.log},
 		history:    history,
 		access:     g.newAccessAPI(),
 		workbook:   &workbookapi.Handler{Queue: h.workbooks},

@@ -196,6 +196,7 @@ func (g *Gateway) serveAPI(rec *responseRecorder, r *http.Request) {
 func (g *Gateway) serveInner(w http.ResponseWriter, r *http.Request) *metav1.Status {
 	r = r.WithContext(context.WithValue(r.Context(), innerKey{}, true))
 	rec := &responseRecorder{ResponseWriter: w, metrics: g.metrics, request: r, source: sourceFilter}
+	rec.closeStream = func() {} // the multiwatch has opened its stream, and closes it
 	if caller := access.CallerOf(r.Context()); caller != nil {
 		defer rec.endAudit()
 		if r = g.beginAudit(rec, g.audit.IdentifyPart(rec, r), caller); r == nil {
@@ -209,6 +210,16 @@ func (g *Gateway) serveInner(w http.ResponseWriter, r *http.Request) *metav1.Sta
 		return nil
 	}
 	return rec.permit.Refusal()
+}
+
+// openInner opens the stream of a watch that is a part of another request.
+func (g *Gateway) openInner(r *http.Request) (closeIt func(), err error) {
+	if request.IsAt(r.URL.Path) {
+		if _, inner, _ := request.CutAt(r, time.Now()); inner != nil {
+			r = inner
+		}
+	}
+	return g.users.Stream(r.Context(), selectorOf(r))
 }
 
 // answer serves a request for the API, below the prefix.

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptrace"
+	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -19,6 +20,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/watchkeeper/watchkeeper/internal/access"
+	"github.com/watchkeeper/watchkeeper/internal/fairness"
 	"github.com/watchkeeper/watchkeeper/internal/fakeapi"
 	"github.com/watchkeeper/watchkeeper/internal/gateway"
 )
@@ -72,7 +74,7 @@ func (a *reviewingAPI) passed() []string {
 func newSharedRig(t *testing.T, opts rigOptions) (*rig, *reviewingAPI) {
 	t.Helper()
 	a := &reviewingAPI{Handler: fakeapi.New(fakeapi.Options{Resources: []fakeapi.Resource{fakeapi.Pods}})}
-	opts.gateway = gateway.Options{Shared: &access.SharedOptions{}}
+	opts.gateway.Shared = &access.SharedOptions{}
 	return newRig(t, a, opts), a
 }
 
@@ -190,4 +192,32 @@ func TestLongReads(t *testing.T) {
 			t.Errorf("%.60s: %d %.300s", path, code, body)
 		}
 	}
+}
+
+// TestStreamsOfMultiwatch: the watches of a multiwatch count as streams of their user before
+// the answer begins, and all of them, whatever becomes of each.
+func TestStreamsOfMultiwatch(t *testing.T) {
+	r, _ := newSharedRig(t, rigOptions{gateway: gateway.Options{Limits: fairness.Limits{Streams: 5, Selectors: 2}}})
+	open := func(user string, want int, message string, watches ...string) *http.Response {
+		t.Helper()
+		res := r.get("/watchkeeper/v1/multiwatch?"+url.Values{"watch": watches}.Encode(), "Authorization", "Bearer "+user)
+		if res.StatusCode != want {
+			t.Errorf("%s, %q: %s", user, watches, res.Status)
+		}
+		if want != http.StatusOK {
+			if body := readAll(t, res); !strings.Contains(body, message) {
+				t.Errorf("%q: %s", watches, body)
+			}
+		}
+		return res
+	}
+	three := slices.Repeat([]string{"/api/v1/pods?watch=1"}, 3)
+	first := open("jane", http.StatusOK, "", three...)
+	defer first.Body.Close()
+	open("jane", http.StatusTooManyRequests, "--max-streams-per-user", three...)
+	second := open("jane", http.StatusOK, "", three[:2]...) // nothing is left of the refused one
+	second.Body.Close()
+	open("john", http.StatusTooManyRequests, "--max-selectors-per-user",
+		"/api/v1/pods?watch=1&labelSelector=a", "/at/1m/api/v1/pods?watch=1&labelSelector=b", "/at/1m/api/v1/pods?watch=1&labelSelector=c")
+	open("john", http.StatusOK, "", three...).Body.Close()
 }

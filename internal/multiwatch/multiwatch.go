@@ -24,6 +24,7 @@ package multiwatch
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -53,6 +54,9 @@ type Handler struct {
 	// Answer serves a request for the API. It returns why a watch ended whose right was
 	// revoked, nil for others.
 	Answer func(http.ResponseWriter, *http.Request) *metav1.Status
+	// Open opens the stream of a watch of its user, before anything else is done for the
+	// watch, and returns what closes it. The error is a [status.Error]. With nil, none is counted.
+	Open func(*http.Request) (closeIt func(), err error)
 	// Upstream returns the state of the upstream of a watch; nil if it is not known.
 	Upstream func(*http.Request) UpstreamState
 	Logger   *slog.Logger
@@ -72,6 +76,12 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		status.Write(w, r, status.BadRequest(err.Error()))
 		return
 	}
+	closers, err := h.open(requests)
+	if err != nil {
+		refused, _ := errors.AsType[*status.Error](err)
+		status.Write(w, r, refused.Status)
+		return
+	}
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-cache, private")
 	w.Header().Set("Vary", "Accept-Encoding")
@@ -81,6 +91,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	lines, err := httpstream.NewLines(w, gzip)
 	if err != nil {
+		closeAll(closers)
 		return
 	}
 	defer lines.Close()
@@ -90,7 +101,10 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	for i, inner := range requests {
 		writer := &watchWriter{shared: shared, prefix: fmt.Sprintf(`{"watch":%d,`, i)}
 		notifier.watches = append(notifier.watches, notifiedWatch{writer: writer, request: inner})
-		watches.Go(func() { h.serve(writer, inner) })
+		watches.Go(func() {
+			defer closers[i]()
+			h.serve(writer, inner)
+		})
 	}
 	if h.Upstream != nil && r.URL.Query().Get("upstream") == "1" {
 		notifying.Go(func() { notifier.run(ctx) })
@@ -99,6 +113,28 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	cancel()
 	notifying.Wait()
 	shared.end()
+}
+
+// open opens the streams of all watches, or none. A stream lasts until the watch's last
+// line is written: a client that does not read keeps the goroutine of a refused watch, too.
+func (h *Handler) open(requests []*http.Request) (closers []func(), err error) {
+	for _, r := range requests {
+		closeIt := func() {}
+		if h.Open != nil {
+			if closeIt, err = h.Open(r); err != nil {
+				closeAll(closers)
+				return nil, err
+			}
+		}
+		closers = append(closers, closeIt)
+	}
+	return closers, nil
+}
+
+func closeAll(closers []func()) {
+	for _, closeIt := range closers {
+		closeIt()
+	}
 }
 
 // serve serves one watch.
@@ -133,15 +169,16 @@ func watchRequests(r *http.Request) ([]*http.Request, error) {
 		return nil, fmt.Errorf("a multiwatch has 1 to %d watches, each a parameter such as watch=%s; this one has %d",
 			maxWatches, url.QueryEscape("/api/v1/pods?watch=1"), n)
 	}
+	header := r.Header.Clone() // of all watches: 100 copies would take much memory
+	header.Del("Accept-Encoding")
 	var requests []*http.Request
 	for i, text := range watches {
 		u, err := url.ParseRequestURI(text)
 		if err != nil || u.Host != "" || u.Scheme != "" || !strings.HasPrefix(u.Path, "/") {
 			return nil, fmt.Errorf("watch %d has to be a path with its query, such as /api/v1/pods?watch=1", i)
 		}
-		inner := r.Clone(r.Context())
-		inner.URL, inner.RequestURI = u, u.RequestURI()
-		inner.Header.Del("Accept-Encoding")
+		inner := r.WithContext(r.Context())
+		inner.Header, inner.URL, inner.RequestURI = header, u, u.RequestURI()
 		if !request.IsWatch(inner) {
 			return nil, fmt.Errorf("watch %d, of %q, is not a watch of a resource: watch=1 is missing, or the path is not that of a resource", i, u.Path)
 		}

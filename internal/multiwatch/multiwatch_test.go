@@ -23,6 +23,8 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/watchkeeper/watchkeeper/internal/status"
 )
 
 const path = "/watchkeeper/v1/multiwatch"
@@ -232,6 +234,55 @@ func zipped(ctx context.Context, t *testing.T, url string) *http.Response {
 		t.Fatalf("%s %v", resp.Status, resp.Header)
 	}
 	return resp
+}
+
+// TestMultiwatchStreams: each watch has a stream of its user before it is served, and until
+// its last line is written. If a user may not have all of them, the multiwatch is refused.
+func TestMultiwatchStreams(t *testing.T) {
+	var open, max atomic.Int32
+	answered := make(chan struct{}, 10)
+	server := httptest.NewServer(&Handler{
+		Answer: allowed(func(w http.ResponseWriter, r *http.Request) {
+			if open.Load() != 3 {
+				t.Errorf("%d streams while a watch is served", open.Load())
+			}
+			answered <- struct{}{}
+			<-r.Context().Done()
+		}),
+		Open: func(*http.Request) (func(), error) {
+			if open.Load() == max.Load() {
+				return nil, &status.Error{Status: status.TooMany("as many as a user may have", 7)}
+			}
+			open.Add(1)
+			return func() { open.Add(-1) }, nil
+		},
+		Logger: slog.New(slog.DiscardHandler),
+	})
+	t.Cleanup(server.Close)
+	get := func() *http.Response {
+		t.Helper()
+		resp, err := http.Get(multiwatchURL(server.URL, "/api/v1/pods?watch=1", "/api/v1/nodes?watch=1", "/api/v1/secrets?watch=1"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return resp
+	}
+	max.Store(2)
+	resp := get()
+	resp.Body.Close()
+	if resp.StatusCode != http.StatusTooManyRequests || resp.Header.Get("Retry-After") != "7" || open.Load() != 0 || len(answered) != 0 {
+		t.Errorf("%s, Retry-After %q, %d streams, %d watches", resp.Status, resp.Header.Get("Retry-After"), open.Load(), len(answered))
+	}
+	max.Store(3)
+	resp = get()
+	for range 3 {
+		<-answered
+	}
+	resp.Body.Close()
+	server.Close() // waits for the handlers
+	if open.Load() != 0 {
+		t.Errorf("%d streams are left", open.Load())
+	}
 }
 
 // TestMultiwatchPlain: a client that does not accept gzip gets plain text.
