@@ -143,6 +143,7 @@ func (r *Reflector[O]) listed(list *scan.List, next Phase) {
 	r.state = stateWatch
 	r.afterList, r.afterDelete, r.malformed, r.failedLists = true, false, 0, 0
 	r.setPhase(next)
+	r.known()
 	r.setContinuity(Watched)
 }
 

@@ -25,10 +25,15 @@ const (
 // A Status describes a reflector at one moment.
 type Status struct {
 	Phase Phase
-	// LastContact is when the API server last sent anything.
+	// LastContact is when the API server last sent anything, a refusal included.
 	LastContact time.Time
-	// LastError is the last failure; nil once a watch is open again.
-	LastError error
+	// LastKnown is when the sink was last known to be current: a list was complete, a watch
+	// was opened that continues it, or an event or a bookmark came.
+	LastKnown time.Time
+	// LastError is the last failure; nil once a watch is open again. FailingSince is when the
+	// first failure since then was, zero without one.
+	LastError    error
+	FailingSince time.Time
 	// Warnings are the Warning headers of the last response, with which API
 	// servers announce deprecated versions.
 	Warnings []string
@@ -52,8 +57,16 @@ func (r *Reflector[O]) setPhase(p Phase) {
 	defer r.mu.Unlock()
 	r.status.Phase = p
 	if p == Watching {
-		r.status.LastError = nil
+		r.status.LastError, r.status.FailingSince, r.status.LastKnown = nil, time.Time{}, time.Now()
 	}
+}
+
+// known records that the sink has received all that the upstream has sent on a watch.
+func (r *Reflector[O]) known() {
+	now := time.Now()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.status.LastKnown = now
 }
 
 // contact records that the upstream sent n bytes.
@@ -84,6 +97,9 @@ func (r *Reflector[O]) fail(verb string, err error) {
 	defer r.opts.Failed(verb, err)
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.status.LastError == nil {
+		r.status.FailingSince = time.Now()
+	}
 	r.status.LastError = err
 	r.status.Phase = Retrying
 	if isRefusal(err) {

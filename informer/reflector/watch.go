@@ -185,6 +185,7 @@ func (r *Reflector[O]) follow(ctx context.Context, s *stream[O]) (err error) {
 		}
 		if !waiting {
 			r.sink.Flush()
+			r.known()
 		}
 	}
 }

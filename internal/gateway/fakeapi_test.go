@@ -30,7 +30,8 @@ import (
 // sends the bookmark of a probe at once, and ends the watches of clients other than
 // the gateway after the available events.
 type fakeAPI struct {
-	mute atomic.Bool // requests get no answer
+	mute    atomic.Bool // requests get no answer
+	refused atomic.Bool // the gateway's lists and watches get 429, and open watches end with the next event
 
 	*fakeapi.Server
 	t testing.TB
@@ -125,6 +126,10 @@ func (f *fakeAPI) control(w http.ResponseWriter, r *fakeapi.Request, next func(h
 	stream := f.streams
 	gate, arrivals, staleRV, lasting := f.gate, f.arrivals, f.staleRV, f.lasting
 	f.mu.Unlock()
+	if f.refused.Load() && ours && (r.Verb == "list" || r.Verb == "watch") {
+		w.WriteHeader(http.StatusTooManyRequests)
+		return
+	}
 	switch {
 	case what == "latest" && gate != nil:
 		arrivals <- struct{}{}
@@ -159,6 +164,9 @@ type heldWriter struct {
 func (h *heldWriter) Unwrap() http.ResponseWriter { return h.ResponseWriter }
 
 func (h *heldWriter) Write(b []byte) (int, error) {
+	if h.f.refused.Load() {
+		panic(http.ErrAbortHandler)
+	}
 	h.f.mu.Lock()
 	held := h.f.held
 	if h.n <= h.f.dead {

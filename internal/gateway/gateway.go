@@ -108,7 +108,8 @@ type ResourceStatus struct {
 	Resource    string    // plural.group
 	State       string    // the phase of its reflector
 	RV          uint64    // the head
-	LastContact time.Time // when the upstream last sent something
+	LastContact time.Time // when the upstream last sent something, a refusal included
+	LastKnown   time.Time // when the view was last known to be current
 	LastError   string    // empty without an error
 	Objects     int
 	Watches     int
@@ -362,7 +363,7 @@ func (g *Gateway) Resources() []ResourceStatus {
 	for _, res := range g.reads.cache.All() {
 		s := res.Status()
 		rs := ResourceStatus{
-			Resource: res.ID.String(), State: string(s.Phase), LastContact: s.LastContact,
+			Resource: res.ID.String(), State: string(s.Phase), LastContact: s.LastContact, LastKnown: s.LastKnown,
 			Watches: int(res.OpenWatches()), Objects: res.Timeline.Stats().Objects,
 		}
 		if s.LastError != nil {

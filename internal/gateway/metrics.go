@@ -37,7 +37,7 @@ func desc(name, help string, labels ...string) *prometheus.Desc {
 var (
 	descHead      = desc("head_rv", "Newest known resourceVersion of the resource.")
 	descStart     = desc("window_start_rv", "Oldest resourceVersion from which a watch can be served.")
-	descContact   = desc("last_contact_timestamp_seconds", "When the upstream last sent something about the resource.")
+	descContact   = desc("last_contact_timestamp_seconds", "When the resource was last known: a list, the begin of a watch, an event or a bookmark.")
 	descSynced    = desc("synced", "1 if reads of the resource are served from the cache.")
 	descEvents    = desc("events_total", "Events since the watch of the resource began.")
 	descObjects   = desc("objects", "Live objects.")
@@ -100,8 +100,8 @@ func (m *cacheMetrics) Collect(ch chan<- prometheus.Metric) {
 			gauge(descHead, float64(v.RV))
 			gauge(descStart, float64(v.Start))
 		}
-		if !s.Status.LastContact.IsZero() {
-			gauge(descContact, float64(s.Status.LastContact.UnixMilli())/1000)
+		if !s.Status.LastKnown.IsZero() {
+			gauge(descContact, float64(s.Status.LastKnown.UnixMilli())/1000)
 		}
 		gauge(descSynced, synced)
 		counter(descEvents, float64(stats.Events))

@@ -110,6 +110,31 @@ func TestStaleInSilence(t *testing.T) {
 	})
 }
 
+// TestStaleInRefusals: while the API server refuses lists and watches, what a multiwatch says
+// is stale is so since something was last known of it, also when an outage follows.
+func TestStaleInRefusals(t *testing.T) {
+	inBubble(t, func(t *testing.T, f *fakeAPI, g *Gateway, _ *http.Client) {
+		podsOf(t, g)
+		f.write("d", "p00", 10)
+		time.Sleep(time.Second)
+		known := time.Now()
+		f.refused.Store(true)
+		f.write("d", "p00", 10)
+		r, _ := http.NewRequest(http.MethodGet, "/api/v1/pods?watch=1", nil)
+		check := func(when string) {
+			t.Helper()
+			if s := g.reads.upstreamState(r); s.Message == "" || s.Since.After(known) || s.Since.Before(known.Add(-time.Second)) {
+				t.Errorf("%s: %q since %v, want %v", when, s.Message, s.Since, known)
+			}
+		}
+		time.Sleep(72 * time.Second)
+		check("after 429s")
+		f.mute.Store(true)
+		time.Sleep(time.Minute)
+		check("in an outage after them")
+	})
+}
+
 // TestWarningInSilence: while the API server does not answer, the state of a moment after
 // its last contact has a warning; other states have none.
 func TestWarningInSilence(t *testing.T) {

@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/informer/reflector"
 	"github.com/watchkeeper/watchkeeper/informer/scan"
 	"github.com/watchkeeper/watchkeeper/internal/access"
 	"github.com/watchkeeper/watchkeeper/internal/httpstream"
@@ -235,20 +236,25 @@ func (h *reads) upstreamState(r *http.Request) multiwatch.UpstreamState {
 	if !ok {
 		return multiwatch.UpstreamState{}
 	}
+	var s reflector.Status
+	if res := h.cache.Watched(target.Resource); res != nil {
+		s = res.Status()
+	}
 	const prefix = "no answer from the API server: "
-	switch c := h.up.ContactUntil(r.Context(), time.Now()); {
+	c := h.up.ContactUntil(r.Context(), time.Now())
+	since, message := c.Since, ""
+	if s.LastError != nil && (c.Err == nil || s.FailingSince.Before(since)) { // a refusal says nothing of the resource
+		since = s.LastKnown
+	}
+	switch {
 	case c.NotReady():
-		return multiwatch.UpstreamState{Since: c.Since.UTC(), Message: upstream.Cause(c.Err)}
+		message = upstream.Cause(c.Err)
 	case c.Err != nil:
-		return multiwatch.UpstreamState{Since: c.Since.UTC(), Message: prefix + upstream.Cause(c.Err)}
-	}
-	res := h.cache.Watched(target.Resource)
-	if res == nil {
+		message = prefix + upstream.Cause(c.Err)
+	case s.LastError != nil:
+		message = prefix + upstream.Cause(s.LastError)
+	default:
 		return multiwatch.UpstreamState{}
 	}
-	s := res.Status()
-	if s.LastError == nil {
-		return multiwatch.UpstreamState{}
-	}
-	return multiwatch.UpstreamState{Since: s.LastContact.UTC(), Message: prefix + upstream.Cause(s.LastError)}
+	return multiwatch.UpstreamState{Since: since.UTC(), Message: message}
 }

@@ -15,7 +15,8 @@ const staleInterval = time.Second
 
 // An UpstreamState says whether the gateway reaches the API server for a resource.
 type UpstreamState struct {
-	// Since is when the API server last sent something.
+	// Since is when the resource was last known: a list, an event or a bookmark came, or the
+	// API server last answered, or was ready, in an outage of all resources.
 	Since time.Time `json:"since"`
 	// Message is why the API server is unreachable; "" while it is reachable.
 	Message string `json:"message"`

@@ -97,16 +97,19 @@ func readyz(gw *gateway.Gateway, up *upstream.Server, rec *recorder.Recorder, w 
 }
 
 func describe(out io.Writer, res gateway.ResourceStatus) {
-	contact := "never"
-	if !res.LastContact.IsZero() {
-		contact = time.Since(res.LastContact).Round(time.Millisecond).String() + " ago"
-	}
-	facts := fmt.Sprintf("rv=%d objects=%d watches=%d contact=%s", res.RV, res.Objects, res.Watches, contact)
+	facts := fmt.Sprintf("rv=%d objects=%d watches=%d contact=%s", res.RV, res.Objects, res.Watches, ago(res.LastContact))
 	if res.LastError != "" {
-		fmt.Fprintf(out, "[-]resource/%s %s: %s %s\n", res.Resource, res.State, res.LastError, facts)
+		fmt.Fprintf(out, "[-]resource/%s %s: %s %s known=%s\n", res.Resource, res.State, res.LastError, facts, ago(res.LastKnown))
 		return
 	}
 	fmt.Fprintf(out, "[+]resource/%s %s: %s\n", res.Resource, res.State, facts)
+}
+
+func ago(t time.Time) string {
+	if t.IsZero() {
+		return "never"
+	}
+	return time.Since(t).Round(time.Millisecond).String() + " ago"
 }
 
 func plain(w http.ResponseWriter, code int, body string) {
