@@ -48,7 +48,7 @@ func desc(name, help string, labels ...string) *prometheus.Desc {
 }
 
 var (
-	descUp    = desc("up", "1 while recording works, 0 while nothing can be recorded, or something in --record does not exist or may not be listed and watched.")
+	descUp    = desc("up", "1 while recording works, 0 while nothing can be recorded, or something in --record does not exist, may not be listed and watched, or has no watch for 30 s though the API server answers.")
 	descDisk  = desc("disk_bytes", "Space that the cluster's directory takes on disk, with write-ahead logs and what is reserved for them.")
 	descLive  = desc("live_bytes", "Recorded data in the cluster's directory, without what is reserved or will be deleted.")
 	descMax   = desc("max_bytes", "Maximum size of the history on disk: see --history-max-bytes.")
@@ -80,7 +80,7 @@ func (m *metrics) Collect(ch chan<- prometheus.Metric) {
 	}
 	status, _ := m.r.Status()
 	up := 0.0
-	if status.Recording && len(status.NotServed) == 0 && len(status.Refused) == 0 {
+	if status.Complete() {
 		up = 1
 	}
 	gauge(descUp, up)

@@ -31,6 +31,8 @@ type resourceRecorder struct {
 	log  *slog.Logger
 	ctx  context.Context
 	stop context.CancelFunc
+	// began is when the session began to record the resource.
+	began time.Time
 	// refused is why the API server does not let the resource be listed and watched; nil
 	// while it does.
 	refused atomic.Pointer[reflector.RefusedError]

@@ -79,7 +79,7 @@ func (s *session) start(resources []kube.Resource) {
 			s.fail(err)
 			return
 		}
-		t := &resourceRecorder{s: s, id: id, c: s.r.continuity(id), w: newWriter(s, stream), log: s.r.log.With("resource", id.String(), "recording", true)}
+		t := &resourceRecorder{s: s, id: id, began: s.r.opts.Now(), c: s.r.continuity(id), w: newWriter(s, stream), log: s.r.log.With("resource", id.String(), "recording", true)}
 		t.ctx, t.stop = context.WithCancel(s.ctx)
 		s.mu.Lock()
 		s.recorders[id] = t

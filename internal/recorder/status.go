@@ -6,6 +6,7 @@ package recorder
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/watchkeeper/watchkeeper/informer/kube"
 	"github.com/watchkeeper/watchkeeper/internal/history"
@@ -44,6 +45,9 @@ type Status struct {
 	// server refuses to list and watch Refused, each with its code, which are not recorded.
 	Resources int
 	Refused   []string
+	// Unwatched has the other resources that were not watched for unwatchedGrace, though the
+	// API server answers, each with since when.
+	Unwatched []string
 	history.Usage
 }
 
@@ -71,14 +75,46 @@ func (r *Recorder) Status() (s Status, ok bool) {
 	if s.Recording = session != nil; s.Recording {
 		all := session.all()
 		s.Resources = len(all)
+		answers := r.opts.Upstream.Contact().Err == nil
 		for _, t := range all {
 			if why := t.refused.Load(); why != nil {
 				s.Refused = append(s.Refused, fmt.Sprintf("%s (%d)", t.id.GroupResource(), why.Code))
+			} else if since := t.unwatched(); !since.IsZero() && answers {
+				s.Unwatched = append(s.Unwatched, fmt.Sprintf("%s since %s", t.id.GroupResource(), since.UTC().Format(time.RFC3339)))
 			}
 		}
 		slices.Sort(s.Refused)
+		slices.Sort(s.Unwatched)
 	}
 	return s, true
+}
+
+// Complete reports whether everything that is selected is recorded.
+func (s Status) Complete() bool {
+	return s.Recording && len(s.NotServed) == 0 && len(s.Refused) == 0 && len(s.Unwatched) == 0
+}
+
+// unwatchedGrace is how long a resource may have no watch before that is reported: a denied
+// list is refused as late, and a first list may take a while.
+const unwatchedGrace = 30 * time.Second
+
+// unwatched returns since when nothing was observed of a resource without a watch; zero if it
+// has one, or had one within unwatchedGrace.
+func (r *resourceRecorder) unwatched() time.Time {
+	since, found, s := r.began, r.began, r.w.silence.get()
+	if r.w.position().RV != 0 {
+		since, found = s.since, s.found
+		if !s.again.IsZero() {
+			since, found = s.again, s.again
+		}
+		if !s.unwatched {
+			return time.Time{}
+		}
+	}
+	if r.s.r.opts.Now().Sub(found) < unwatchedGrace {
+		return time.Time{}
+	}
+	return since
 }
 
 func (r *Recorder) directory() string {

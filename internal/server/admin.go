@@ -70,9 +70,9 @@ func readyz(gw *gateway.Gateway, up *upstream.Server, rec *recorder.Recorder, w 
 	case !recording:
 	case !status.Recording:
 		note = fmt.Sprintf("[-]history nothing is recorded: %s\n", status.Problem)
-	case len(status.Refused) > 0:
-		note = fmt.Sprintf("[-]history recording %d of %d resources; the API server refuses to list and watch: %s\n",
-			status.Resources-len(status.Refused), status.Resources, strings.Join(status.Refused, ", "))
+	case len(status.Refused)+len(status.Unwatched) > 0:
+		note = fmt.Sprintf("[-]history recording %d of %d resources%s%s\n", status.Resources-len(status.Refused)-len(status.Unwatched), status.Resources,
+			listed("; the API server refuses to list and watch: ", status.Refused), listed("; no watch now: ", status.Unwatched))
 	default:
 		since := ""
 		if c := up.Contact(); c.Err != nil {
@@ -94,6 +94,13 @@ func readyz(gw *gateway.Gateway, up *upstream.Server, rec *recorder.Recorder, w 
 	default:
 		plain(w, http.StatusOK, "ok")
 	}
+}
+
+func listed(what string, names []string) string {
+	if len(names) == 0 {
+		return ""
+	}
+	return what + strings.Join(names, ", ")
 }
 
 func describe(out io.Writer, res gateway.ResourceStatus) {
