@@ -44,6 +44,7 @@ type Own struct {
 
 type decided struct {
 	decision upstream.Decision
+	why      *metav1.Status // if the API server does not accept the gateway's credentials
 	at       time.Time
 }
 
@@ -71,16 +72,16 @@ func (o *Own) decide(ctx context.Context, verb request.Verb) (upstream.Decision,
 		return last.decision, nil
 	}
 	return o.inflight.Do(ctx, string(verb), func(ctx context.Context) (upstream.Decision, error) {
-		d, _ := o.review(ctx, authorizationv1.ResourceAttributes{Verb: string(verb)}, nil)
+		d, why := o.review(ctx, authorizationv1.ResourceAttributes{Verb: string(verb)}, nil)
 		if d == upstream.Unknown {
-			d = last.decision
+			d, why = last.decision, last.why
 		}
 		o.mu.Lock()
 		defer o.mu.Unlock()
 		if o.known == nil {
 			o.known = map[request.Verb]decided{}
 		}
-		o.known[verb] = decided{d, time.Now()}
+		o.known[verb] = decided{d, why, time.Now()}
 		return d, nil
 	})
 }

@@ -104,6 +104,9 @@ func (p *Past) Refusal(r *http.Request, t request.Target, verb request.Verb) *me
 		}
 	} else {
 		decision = own.decidePast(r.Context(), verb)
+		if last, _ := own.last(verb); decision == upstream.Denied && last.why != nil {
+			return last.why
+		}
 	}
 	switch decision {
 	case upstream.Allowed:

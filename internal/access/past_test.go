@@ -121,7 +121,7 @@ func TestPastWhileSilent(t *testing.T) {
 }
 
 // TestUnknownCaller: the API server's answer to credentials that it does not accept is the
-// answer.
+// answer. If they are the gateway's, the answer says so: it is not the caller's fault.
 func TestUnknownCaller(t *testing.T) {
 	up, err := upstream.New(&rest.Config{Host: "http://upstream", Transport: expired{}}, upstream.Options{})
 	if err != nil {
@@ -133,6 +133,9 @@ func TestUnknownCaller(t *testing.T) {
 	r := httptest.NewRequest("GET", "/", nil)
 	if s := p.Unauthorized(r); s != nil {
 		t.Errorf("without credentials: %v", s)
+	}
+	if s := p.Refusal(r, request.Target{Verb: request.List, Resource: pods}, request.List); s == nil || s.Code != http.StatusServiceUnavailable || !strings.Contains(s.Message, "does not accept the gateway's credentials") {
+		t.Errorf("without credentials: %+v", s)
 	}
 	r.Header.Set("Authorization", "Bearer expired")
 	for _, s := range []*metav1.Status{p.Unauthorized(r), p.Refusal(r, request.Target{Verb: request.List, Resource: pods}, request.List)} {

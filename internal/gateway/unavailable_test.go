@@ -148,6 +148,23 @@ func TestReady(t *testing.T) {
 	}
 }
 
+// TestUnaccepted: a 401 to the gateway's own credentials is not passed on, as if the caller's
+// were not accepted; one to the caller's is, and so is one of a Pod.
+func TestUnaccepted(t *testing.T) {
+	r := newRig(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) }), rigOptions{})
+	for _, path := range []string{"/api", "/api/v1/nodes/a", "/api/v1/pods?watch=1"} {
+		if s := statusOf(t, r.get(path)); s.Code != http.StatusServiceUnavailable || !strings.Contains(s.Message, "does not accept the gateway's credentials") {
+			t.Errorf("%s: %+v", path, s)
+		}
+	}
+	if res := r.get("/api/v1/nodes/a", "Authorization", "Bearer expired"); res.StatusCode != http.StatusUnauthorized {
+		t.Error("with a token:", res.Status)
+	}
+	if res := r.get("/api/v1/namespaces/a/pods/b/proxy/"); res.StatusCode != http.StatusUnauthorized {
+		t.Error("of a Pod:", res.Status)
+	}
+}
+
 // Each half of a body is sent after the other side has read the half before it; this
 // would deadlock if the gateway buffered bodies.
 func TestLargeBodiesAreNotBuffered(t *testing.T) {

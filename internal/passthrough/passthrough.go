@@ -15,6 +15,7 @@ import (
 	"net/http"
 	"net/http/httptrace"
 	"net/http/httputil"
+	"path"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -113,7 +114,7 @@ func (p *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if p.answerTokenless(w, r) {
 		return
 	}
-	x := exchange{client: r.Context(), last: p.lastDocument(r)}
+	x := exchange{client: r.Context(), last: p.lastDocument(r), own: !request.BringsToken(r.Header) && !request.Connects(request.Subresource(path.Clean(r.URL.Path)))}
 	if t, ok := request.ParsePath(r.URL.Path); ok {
 		x.resource = t.Resource
 	}
@@ -169,6 +170,8 @@ func (p *Handler) fail(w http.ResponseWriter, r *http.Request, err error) {
 	switch {
 	case x.last != nil && x.client.Err() == nil:
 		p.writeDocument(w, x.last)
+	case errors.Is(err, errUnaccepted):
+		status.Write(w, r, p.Upstream.Unaccepted())
 	case errors.Is(context.Cause(ctx), upstream.ErrShutdown):
 		status.Write(w, r, status.Unavailable(upstream.ErrShutdown.Error(), !x.connected.Load() || request.IsSafe(r.Method)))
 	case ctx.Err() != nil, x.bodyFailed.Load():
@@ -215,6 +218,9 @@ func (p *Handler) recordedRead(r *http.Request) string {
 	return ". What is recorded can be read: '" + line + "'"
 }
 
+// errUnaccepted: the API server does not accept the gateway's own credentials.
+var errUnaccepted = errors.New("401")
+
 // finish prepares a response, and logs one that breaks off; ReverseProxy then aborts
 // the client's connection, so that the client does not take it for complete.
 func (p *Handler) finish(res *http.Response) error {
@@ -222,6 +228,9 @@ func (p *Handler) finish(res *http.Response) error {
 		res.Header.Del(audit.Header) // the answer has the same
 	}
 	x, _ := res.Request.Context().Value(exchangeKey{}).(*exchange)
+	if res.StatusCode == http.StatusUnauthorized && x.own {
+		return errUnaccepted // fail answers
+	}
 	if x.last != nil {
 		if !x.patience.Stop() {
 			return errSilent // fail answers
@@ -260,6 +269,8 @@ type exchange struct {
 	connected  atomic.Bool   // there was a connection to the upstream
 	bodyFailed atomic.Bool   // the client's body could not be read
 	client     context.Context
+	// own is set if a 401 is about the gateway's own credentials, and not from what is behind a proxy.
+	own bool
 	// last is the answer if the upstream gives none before patience fires; nil for none.
 	last     *upstream.Document
 	patience *time.Timer

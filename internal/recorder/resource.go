@@ -273,7 +273,8 @@ func (r *resourceRecorder) Pause(err error) time.Duration {
 		} else {
 			r.refused.Store(refused)
 		}
-		if refused.Code == http.StatusTooManyRequests || refused.Code >= http.StatusInternalServerError {
+		switch code := refused.Code; {
+		case code == http.StatusUnauthorized, code == http.StatusTooManyRequests, code >= http.StatusInternalServerError:
 			return r.s.r.retry // not for want of a right
 		}
 		return r.s.r.retryRefused

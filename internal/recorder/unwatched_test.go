@@ -6,6 +6,7 @@ package recorder
 import (
 	"fmt"
 	"net/http"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -13,24 +14,46 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
+// TestUnauthorizedRetry: when the gateway's credentials are accepted again, it is not long until
+// the resource is recorded again.
+func TestUnauthorizedRetry(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := newFakeAPI(t)
+		r := api.recorder(t, vfs.NewMem())
+		r.retry, r.retryRefused = 15*time.Second, 5*time.Minute
+		r.listenEvery, r.trimEvery, r.rediscover = time.Second, time.Minute, time.Minute
+		api.change(func() { api.refuse = http.StatusUnauthorized })
+		g := api.run(t, r)
+		time.Sleep(time.Minute)
+		if s, _ := g.r.Status(); fmt.Sprint(s.Refused) != "[pods (401)]" {
+			t.Errorf("refused: %v", s.Refused)
+		}
+		api.change(func() { api.refuse = 0 })
+		time.Sleep(16 * time.Second)
+		if s, _ := g.r.Status(); len(s.Refused) > 0 || g.up() != 1 {
+			t.Errorf("refused: %v; up %v", s.Refused, g.up())
+		}
+	})
+}
+
 // TestUnwatchedInStatus: the status says which resource has no watch though the API server answers, and
 // since when, after a grace: at the start, and later.
 func TestUnwatchedInStatus(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := newFakeAPI(t)
 		api.change(func() { api.refuse = http.StatusTooManyRequests })
-		g := api.run(t, api.recorder(t, vfs.NewMem()))
+		r := api.recorder(t, vfs.NewMem())
+		r.listenEvery, r.trimEvery, r.rediscover = time.Second, time.Minute, time.Minute
+		g := api.run(t, r)
 		since := time.Now()
 		check := func(after time.Duration, unwatched bool) {
 			t.Helper()
 			time.Sleep(time.Until(since.Add(after)))
-			want := "[]"
-			if unwatched {
-				want = fmt.Sprintf("[pods since %s]", since.UTC().Format(time.RFC3339))
-			}
 			s, _ := g.r.Status()
-			if got := fmt.Sprint(s.Unwatched); got != want || g.up() == 0 != unwatched {
-				t.Errorf("after %v: %s, want %s; up %v", after, got, want, g.up())
+			text, _ := strings.CutPrefix(strings.Join(s.Unwatched, ", "), "pods since ")
+			at, err := time.Parse(time.RFC3339, text)
+			if right := err == nil && !at.After(since) && since.Sub(at) < 5*time.Second; right != unwatched || g.up() == 0 != unwatched {
+				t.Errorf("after %v: %q, want %t since %v; up %v", after, s.Unwatched, unwatched, since, g.up())
 			}
 		}
 		check(unwatchedGrace-2*time.Second, false)

@@ -13,6 +13,7 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/watchkeeper/watchkeeper/internal/request"
 	"github.com/watchkeeper/watchkeeper/internal/status"
 )
 
@@ -28,7 +29,7 @@ const (
 
 // Review asks the API server with a SelfSubjectAccessReview whether a caller may do
 // something now. The headers identify the caller; nil is the gateway itself. If the API
-// server does not accept the credentials, the decision comes with its answer.
+// server does not accept the credentials, the decision comes with the answer to the caller.
 func (u *Server) Review(ctx context.Context, attributes authorizationv1.ResourceAttributes, caller http.Header) (Decision, *metav1.Status) {
 	review := authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &attributes}}
 	review.APIVersion, review.Kind = "authorization.k8s.io/v1", "SelfSubjectAccessReview"
@@ -59,6 +60,9 @@ func (u *Server) Review(ctx context.Context, attributes authorizationv1.Resource
 		}
 		return Denied, nil
 	case http.StatusUnauthorized:
+		if !request.BringsToken(caller) {
+			return Denied, u.Unaccepted()
+		}
 		var s metav1.Status
 		if json.NewDecoder(io.LimitReader(resp.Body, 1<<20)).Decode(&s) != nil || s.Message == "" {
 			s.Message = http.StatusText(http.StatusUnauthorized)

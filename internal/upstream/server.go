@@ -5,6 +5,7 @@ package upstream
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -16,11 +17,13 @@ import (
 	"sync/atomic"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/rest"
 
 	"github.com/watchkeeper/watchkeeper/informer/reflector"
 	"github.com/watchkeeper/watchkeeper/internal/request"
+	"github.com/watchkeeper/watchkeeper/internal/status"
 )
 
 const (
@@ -277,12 +280,20 @@ func (u *Server) probe(ctx context.Context) error {
 	}
 	defer res.Body.Close()
 	if res.StatusCode == http.StatusUnauthorized {
-		return fmt.Errorf("upstream %s does not accept the gateway's credentials", u.base.Host)
+		return errors.New(u.unaccepted())
 	}
 	if res.StatusCode >= 500 {
 		return fmt.Errorf("upstream %s answers %s", u.base.Host, res.Status)
 	}
 	return u.recognize(res)
+}
+
+// Unaccepted is the answer to a caller, where the API server has answered 401 to the gateway's
+// own credentials: those of the caller are not at fault.
+func (u *Server) Unaccepted() *metav1.Status { return status.Unavailable(u.unaccepted(), false) }
+
+func (u *Server) unaccepted() string {
+	return fmt.Sprintf("upstream %s does not accept the gateway's credentials", u.base.Host)
 }
 
 // Silent reports whether the API server is known not to answer: it has not answered the
