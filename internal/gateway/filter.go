@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"net/url"
 	"path"
 	"regexp"
 	"strings"
@@ -101,7 +100,7 @@ func (f *filter) checkOrigin(r *http.Request) *metav1.Status {
 	}
 	// CORS does not keep a browser from opening a WebSocket, or from sending a GET whose
 	// answer it then hides from the page.
-	if (request.IsUpgrade(r) || request.IsInteractive(r.URL.Path)) && foreignOrigin(r) {
+	if (request.IsUpgrade(r) || request.IsInteractive(r.URL.Path)) && request.IsForeign(r) {
 		return status.Forbidden("cross-origin upgrades, exec, attach and port-forward are refused")
 	}
 	return nil
@@ -111,7 +110,7 @@ func (f *filter) checkOrigin(r *http.Request) *metav1.Status {
 // The page could not see the answer, but the gateway would list the resource, and a
 // Pod's server would have a request with the gateway's credentials.
 func (f *filter) checkRead(r *http.Request) *metav1.Status {
-	if !request.IsSafe(r.Method) || !foreignOrigin(r) {
+	if !request.IsSafe(r.Method) || !request.IsForeign(r) {
 		return nil
 	}
 	return status.Forbidden("a page of another origin may not read the API, nor link to it: to see the answer, enter the address in the browser")
@@ -195,20 +194,4 @@ func matchAny(res []*regexp.Regexp, s string) bool {
 		}
 	}
 	return false
-}
-
-// foreignOrigin reports whether a browser says that a page of another origin
-// made the request.
-func foreignOrigin(r *http.Request) bool {
-	switch r.Header.Get("Sec-Fetch-Site") {
-	case "", "same-origin", "none":
-	default:
-		return true
-	}
-	origin := r.Header.Get("Origin")
-	if origin == "" {
-		return false
-	}
-	o, err := url.Parse(origin)
-	return err != nil || o.Host != r.Host
 }

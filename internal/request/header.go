@@ -5,6 +5,7 @@ package request
 
 import (
 	"net/http"
+	"net/url"
 	"strings"
 )
 
@@ -141,4 +142,20 @@ func IsTrue(r *http.Request, name string) bool {
 	}
 	values, ok := r.URL.Query()[name]
 	return ok && values[0] != "0" && !strings.EqualFold(values[0], "false")
+}
+
+// IsForeign reports whether a browser says that a page of another origin
+// made the request.
+func IsForeign(r *http.Request) bool {
+	switch r.Header.Get("Sec-Fetch-Site") {
+	case "", "same-origin", "none":
+	default:
+		return true
+	}
+	origin := r.Header.Get("Origin")
+	if origin == "" {
+		return false
+	}
+	o, err := url.Parse(origin)
+	return err != nil || o.Host != r.Host
 }

@@ -18,6 +18,7 @@ import (
 
 	"github.com/watchkeeper/watchkeeper/internal/gateway"
 	"github.com/watchkeeper/watchkeeper/internal/recorder"
+	"github.com/watchkeeper/watchkeeper/internal/request"
 	"github.com/watchkeeper/watchkeeper/internal/upstream"
 )
 
@@ -34,9 +35,22 @@ func newAdmin(gw *gateway.Gateway, up *upstream.Server, rec *recorder.Recorder, 
 	mux.Handle("/debug/pprof/symbol", fromHere(pprof.Symbol))
 	mux.Handle("/debug/pprof/trace", fromHere(pprof.Trace))
 	if isLoopback(addr) {
-		return localOnly(mux)
+		return ownOrigin(localOnly(mux))
 	}
-	return mux
+	return ownOrigin(mux)
+}
+
+// ownOrigin refuses what a browser asks for a page of another origin, which could not read
+// the answer, but begin a profile.
+func ownOrigin(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if request.IsForeign(r) {
+			plain(w, http.StatusForbidden, "a page of another origin may not ask here\n")
+			return
+		}
+		w.Header().Set("X-Content-Type-Options", "nosniff")
+		next.ServeHTTP(w, r)
+	})
 }
 
 // buildInfo is a metric whose labels describe the program.

@@ -38,3 +38,28 @@ func TestProfilesFromHere(t *testing.T) {
 		}
 	}
 }
+
+// TestAdminOrigins: the admin listener answers no browser that asks for a page of another
+// origin, and its answers are not taken for scripts.
+func TestAdminOrigins(t *testing.T) {
+	for _, ip := range []net.IP{net.IPv4zero, net.IPv4(127, 0, 0, 1)} {
+		admin := newAdmin(nil, nil, nil, prometheus.NewRegistry(), &net.TCPAddr{IP: ip, Port: 8002})
+		for _, path := range []string{"/metrics", "/livez", "/debug/pprof/heap"} {
+			for _, c := range []struct {
+				name, value string
+				want        int
+			}{
+				{"Accept", "*/*", 200}, {"Origin", "http://localhost:8002", 200}, {"Sec-Fetch-Site", "none", 200},
+				{"Origin", "http://evil.example", 403}, {"Sec-Fetch-Site", "cross-site", 403}, {"Sec-Fetch-Site", "same-site", 403},
+			} {
+				r := httptest.NewRequest("GET", "http://localhost:8002"+path, nil)
+				r.RemoteAddr = "127.0.0.1:1"
+				r.Header.Set(c.name, c.value)
+				w := httptest.NewRecorder()
+				if admin.ServeHTTP(w, r); w.Code != c.want || w.Header().Get("X-Content-Type-Options") != "nosniff" {
+					t.Errorf("%s with %s: %s: %d %v", path, c.name, c.value, w.Code, w.Header())
+				}
+			}
+		}
+	}
+}
