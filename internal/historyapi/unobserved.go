@@ -18,6 +18,11 @@ import (
 func (c *call) unobserved(resources []kube.Resource, from, to time.Time) (all []api.UnobservedSpan) {
 	for _, r := range resources {
 		add := func(reason string, since, until time.Time) {
+			if since.IsZero() { // nothing was ever recorded of it: not since others are
+				if since = from; since.IsZero() {
+					since = c.earliest()
+				}
+			}
 			if since.Before(to) && from.Before(until) && since.Before(until) {
 				all = append(all, api.UnobservedSpan{Resource: r.GroupResource(), Reason: reason, TimeSpan: api.TimeSpan{From: since.UTC(), To: until.UTC()}})
 			}
@@ -59,6 +64,16 @@ func (c *call) begin(r kube.Resource) (begin time.Time) {
 			if begin.IsZero() || span.From.At.Before(begin) {
 				begin = span.From.At
 			}
+		}
+	}
+	return begin
+}
+
+// earliest returns when the record of any resource begins.
+func (c *call) earliest() (begin time.Time) {
+	for _, r := range c.store.Resources() {
+		if at := c.begin(r); !at.IsZero() && (begin.IsZero() || at.Before(begin)) {
+			begin = at
 		}
 	}
 	return begin

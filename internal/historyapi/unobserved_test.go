@@ -10,12 +10,14 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/watchkeeper/watchkeeper/informer/kube"
 	"github.com/watchkeeper/watchkeeper/internal/api"
 	"github.com/watchkeeper/watchkeeper/internal/fakeapi"
 	"github.com/watchkeeper/watchkeeper/internal/history"
 	"github.com/watchkeeper/watchkeeper/internal/historyapi"
+	"github.com/watchkeeper/watchkeeper/internal/past"
 	"github.com/watchkeeper/watchkeeper/internal/past/pasttest"
 	"github.com/watchkeeper/watchkeeper/internal/recording"
 )
@@ -26,6 +28,23 @@ func spans(f *fixture, all []api.UnobservedSpan) (got []string) {
 		got = append(got, fmt.Sprintf("%s %s %.0f %.0f", u.Resource, u.Reason, u.From.Sub(f.At(0)).Seconds(), u.To.Sub(f.At(0)).Seconds()))
 	}
 	return got
+}
+
+// TestNeverObserved: what a resource lacks of which nothing was ever recorded begins with the
+// range, or with the record of others, and at no zero time.
+func TestNeverObserved(t *testing.T) {
+	f := newFixture(t)
+	if _, err := f.Store.Stream(kube.Resource{Group: "example.com", Version: "v1", Name: "gadgets"}); err != nil {
+		t.Fatal(err)
+	}
+	f.unsynced = errors.New("it is not watched")
+	const gadget = "/versions/apis/example.com/v1/namespaces/default/gadgets/a"
+	for query, want := range map[string]string{"": f.when(0), "?since=" + f.when(20): f.when(20)} {
+		s, _ := f.refused(gadget + query)
+		if at, _ := time.Parse(time.RFC3339Nano, want); !strings.Contains(s.Message, "gadgets.example.com were not observed between "+past.Stamp(at)) {
+			t.Errorf("%s: %s, want since %s", query, s.Message, want)
+		}
+	}
 }
 
 // TestUnobserved: what was not observed is no lack of changes: before the record, in a
