@@ -69,7 +69,7 @@ test('it has the words of the command', async () => {
   const notes = command.filter((line) => line.startsWith('not recorded, ')); // their order in the page's form: see story.test.ts
   assert.ok(causes.length >= 4 && notes.length === 1, `${causes.length} causes, ${notes.length} notes`);
   for (const line of [...causes, ...notes]) assert.ok(text.includes(words(line)), `${text} has no ${line}`);
-  assert.match(text, /nothing is recorded before 23:49:12 UTC/);
+  assert.match(text, /not recorded before 23:49:12 UTC/);
   clean(page);
   await page.close();
 });
