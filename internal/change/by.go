@@ -108,7 +108,7 @@ func creators(v *version) []Manager {
 func authors(before, after *version, changed []leaf) []Manager {
 	entries := compareEntries(before.entries, after.entries)
 	newest := "" // no later write has an earlier time
-	for _, e := range before.entries {
+	for _, e := range slices.Concat(before.entries, after.entries) {
 		m, _ := e.(map[string]any)
 		newest = max(newest, text(m["time"]))
 	}
