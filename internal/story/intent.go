@@ -32,7 +32,7 @@ func rolling(s *state) bool {
 	l := s.look()
 	switch st := l.Status; s.o.Kind {
 	case "StatefulSet":
-		if p := l.Spec.UpdateStrategy.RollingUpdate.Partition; p > 0 {
+		if p := partition(l); p > 0 {
 			return st.UpdatedReplicas < replicas(l)-p
 		}
 		return st.CurrentRevision != st.UpdateRevision && !onDelete(s)
@@ -51,6 +51,20 @@ func rolling(s *state) bool {
 
 // onDelete reports whether Pods get the newest template only when somebody deletes them.
 func onDelete(s *state) bool { return s.look().Spec.UpdateStrategy.Type == "OnDelete" }
+
+// partition returns below which ordinal Pods keep what they run.
+func partition(l *light) int64 {
+	if l.Spec.UpdateStrategy.Type == "OnDelete" {
+		return 0
+	}
+	return l.Spec.UpdateStrategy.RollingUpdate.Partition
+}
+
+// reaches reports whether a partition was lowered that keeps Pods from the newest revision.
+func reaches(before, s *state) bool {
+	l := s.look()
+	return partition(l) < partition(before.look()) && l.Status.CurrentRevision != l.Status.UpdateRevision
+}
 
 // replicas returns how many Pods a workload should have.
 func replicas(l *light) int64 {
@@ -71,7 +85,7 @@ func complete(s *state) bool {
 	case s.o.Kind == "DaemonSet":
 		return st.UpdatedNumberScheduled >= st.DesiredNumberScheduled && st.NumberAvailable >= st.DesiredNumberScheduled
 	case s.o.Kind == "StatefulSet":
-		return st.UpdatedReplicas >= want-l.Spec.UpdateStrategy.RollingUpdate.Partition && st.ReadyReplicas >= want
+		return st.UpdatedReplicas >= max(want, st.Replicas)-partition(l) && st.ReadyReplicas >= want
 	}
 	return st.UpdatedReplicas >= want && st.Replicas <= st.UpdatedReplicas && st.AvailableReplicas >= st.UpdatedReplicas
 }

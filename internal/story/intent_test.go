@@ -126,6 +126,15 @@ func TestStrategies(t *testing.T) {
 	l.put(12, set(2, "r/web:1.1", partition, ready+"observedGeneration: 2, updatedReplicas: 0, currentRevision: a, updateRevision: c"))
 	l.put(15, set(2, "r/web:1.1", partition, ready+"observedGeneration: 2, updatedReplicas: 1, currentRevision: a, updateRevision: c"))
 	l.want("StatefulSet/web", 20, "10-15 info: rollout of web from 1.0 to 1.1 (partition 2, by kubectl-set), complete after 5s")
+	const lowered = "type: RollingUpdate, rollingUpdate: {partition: 0}"
+	l.put(30, set(3, "r/web:1.1", lowered, ready+"observedGeneration: 2, updatedReplicas: 1, currentRevision: a, updateRevision: c"))
+	l.put(33, set(3, "r/web:1.1", lowered, ready+"observedGeneration: 3, updatedReplicas: 3, currentRevision: c, updateRevision: c"))
+	l.want("StatefulSet/web", 40, "10-15 info: rollout of web from 1.0 to 1.1 (partition 2, by kubectl-set), complete after 5s",
+		"30-33 info: rollout of web (updateStrategy.rollingUpdate.partition 2 → 0), complete after 3s")
+	l = newLog(t) // of more Pods than it should have, all have to be updated
+	l.initial(set(1, "r/web:1.0", onDelete, ready+"observedGeneration: 1, updatedReplicas: 3, currentRevision: a, updateRevision: b"))
+	l.put(10, set(2, "r/web:1.1", onDelete, "replicas: 5, readyReplicas: 5, observedGeneration: 2, updatedReplicas: 3, currentRevision: a, updateRevision: c"))
+	l.want("StatefulSet/web", 20, "10- info: rollout of web from 1.0 to 1.1 (by kubectl-set), takes effect as its Pods are deleted (OnDelete): 3 of 3 Pods updated, 5 ready")
 	for status, want := range map[string]int{ // of which Pods are missing: whether it proves a rollout
 		"currentRevision: a, updateRevision: a": 0, "currentRevision: a, updateRevision: b": 1,
 	} {

@@ -72,7 +72,7 @@ func rolloutsOf(th *thing, t *teller) (all []*rollout) {
 			runs = &corev1.PodTemplateSpec{} // another one, which is not known
 		case s.initial && !rolling(s):
 			templates, runs = append(templates, template), template
-		case runs == nil || !reflect.DeepEqual(runs, template):
+		case runs == nil || !reflect.DeepEqual(runs, template) || i > 0 && reaches(th.states[i-1], s):
 			if open != nil && !open.acted && t.replicaSets(th, open.after) == nil { // changed twice before the controller looked
 				open.edits, open.entry, open.after, open.begin = append(open.edits, open.entry), s.entry, template, i
 			} else {
@@ -83,7 +83,7 @@ func rolloutsOf(th *thing, t *teller) (all []*rollout) {
 				if s.initial {
 					r.before = template // not known
 				}
-				if runs != nil && (slices.ContainsFunc(templates, equalTo(template)) || t.hadTemplate(r)) {
+				if runs != nil && !reflect.DeepEqual(runs, template) && (slices.ContainsFunc(templates, equalTo(template)) || t.hadTemplate(r)) {
 					r.back = true
 				}
 				all, open = append(all, r), r
