@@ -40,6 +40,14 @@ func TestGap(t *testing.T) {
 	l.gap = at(10)
 	l.remove(70, "Pod/web")
 	l.want("Pod/web", 90, "5-10..70 failed: Pod web: CrashLoopBackOff (exit 1: no database), until deleted")
+	l = newLog(t) // it fails twice in the gap, and is deleted in it
+	l.initial(alone("web", "", running))
+	l.gap = at(10)
+	for _, status := range []string{backOff, running, backOff} {
+		l.put(70, alone("web", "", status))
+	}
+	l.remove(70, "Pod/web")
+	l.want("Pod/web", 90, "10..70-10..70 failed: Pod web: CrashLoopBackOff (exit 1: no database), 2 restarts, until deleted")
 	l = newLog(t) // what began before the story, and ended in the gap
 	l.initial(node("Unknown", "NodeStatusUnknown", "", ""))
 	l.gap = at(10)

@@ -393,7 +393,7 @@ func (t *teller) lasts(g *group) bool { return g.to.Sub(g.from) > 30*time.Second
 func ends(all []*failure) (recovered, deleted int) {
 	last := map[*thing]*failure{}
 	for _, f := range all {
-		if was := last[f.pod]; was == nil || f.to.After(was.to) {
+		if was := last[f.pod]; was == nil || !f.to.Before(was.to) {
 			last[f.pod] = f
 		}
 	}
