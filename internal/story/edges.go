@@ -70,10 +70,7 @@ func (t *teller) took(from, to time.Time) string {
 // observed adds to an episode how its begin and its end are known.
 func (t *teller) observed(ep *api.Episode) {
 	if e, ok := t.edges[ep.From.UnixNano()]; ok {
-		ep.BegunBefore, ep.NotBefore = e.before, e.notBefore
-		if !e.notBefore.IsZero() {
-			ep.NotBefore = e.notBefore.UTC()
-		}
+		ep.BegunBefore, ep.NotBefore = e.before, e.notBefore.UTC()
 	}
 	if e, ok := t.edges[ep.To.UnixNano()]; ok && !ep.Ongoing && !e.notBefore.IsZero() {
 		if ep.EndNotBefore = e.notBefore.UTC(); ep.EndNotBefore.Before(ep.From) && !ep.From.Equal(ep.To) {

@@ -15,7 +15,7 @@ func TestGap(t *testing.T) {
 		l.initial(deployment(1, 1, "r/web:1.0", "kubectl-create", "1", done(1, 1)))
 		l.initial(replicaSet("a", "r/web:1.0", "replicas: 1"))
 		l.initial(pod("web-a-1", "web-a", "", "", running))
-		l.gap = at(10)
+		l.gap = at(10).In(time.FixedZone("somewhere", 3600))
 		return l
 	}
 	l := start()

@@ -37,6 +37,11 @@ func (e *entry) compare(other *entry) int {
 
 // read adds an object's things and entries.
 func (t *teller) read(o *Object) {
+	for _, v := range o.Versions {
+		if !v.NotBefore.IsZero() {
+			t.edge(v.Time, edge{notBefore: v.NotBefore})
+		}
+	}
 	if o.Resource.Name == "events" && (o.Resource.Group == "" || o.Resource.Group == "events.k8s.io") {
 		t.readEvent(o)
 		return
@@ -65,9 +70,6 @@ func (t *teller) read(o *Object) {
 	for _, v := range o.Versions {
 		if v.Object == nil {
 			continue
-		}
-		if !v.NotBefore.IsZero() {
-			t.edge(v.Time, edge{notBefore: v.NotBefore})
 		}
 		if v.Type == kube.Deleted {
 			if th != nil {
@@ -121,7 +123,7 @@ func (t *teller) entryOf(o *Object, v Version, before *scan.Object) *entry {
 // entry adds an entry for a version.
 func (t *teller) entry(o *Object, v Version, typ string, what []string) *entry {
 	e := &entry{rv: v.Object.RV, StoryEntry: api.StoryEntry{
-		Time: v.Time.UTC(), NotBefore: v.NotBefore, Inferred: v.Inferred, Type: typ, ResourceVersion: kube.FormatRV(v.Object.RV),
+		Time: v.Time.UTC(), NotBefore: v.NotBefore.UTC(), Inferred: v.Inferred, Type: typ, ResourceVersion: kube.FormatRV(v.Object.RV),
 		Resource: o.Resource.GroupResource(), Path: objectPath(o.Resource, o.Key),
 		Kind: v.Object.Kind, Namespace: o.Key.Namespace(), Name: o.Key.Name(), What: what,
 	}}

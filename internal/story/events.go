@@ -103,9 +103,6 @@ func (t *teller) readEvent(o *Object) {
 		if v.Object == nil || v.Type == kube.Deleted { // Events expire
 			continue
 		}
-		if !v.NotBefore.IsZero() {
-			t.edge(v.Time, edge{notBefore: v.NotBefore})
-		}
 		ev := &event{}
 		_ = json.Unmarshal([]byte(v.Object.JSON), ev)
 		ev.itself = reference{Kind: "Event", Namespace: o.Key.Namespace(), Name: o.Key.Name()}

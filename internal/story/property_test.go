@@ -42,6 +42,11 @@ func verify(t testing.TB, in story.Input, s api.Story) {
 		if !slices.IsSortedFunc(e.Entries, func(a, b api.StoryEntry) int { return a.Time.Compare(b.Time) }) {
 			t.Errorf("the entries of %q are not in order", e.Title)
 		}
+		for _, entry := range e.Entries {
+			if entry.Time.Location() != time.UTC || entry.NotBefore.Location() != time.UTC {
+				t.Errorf("%v, not before %v: not in UTC", entry.Time, entry.NotBefore)
+			}
+		}
 		for _, c := range e.Causes {
 			if c.Kind == "" || c.Text == "" || c.Field == "" || c.Path == "" || c.ResourceVersion == "" {
 				t.Errorf("%q has the cause %+v", e.Title, c)

@@ -45,6 +45,7 @@ const revisionAnnotation = "deployment.kubernetes.io/revision"
 func (t *teller) rollouts() {
 	for _, th := range t.ofKind("Deployment", "StatefulSet", "DaemonSet") {
 		all := rolloutsOf(th, t)
+		t.rolled[th] = all
 		for i, r := range all {
 			var before *rollout
 			if i > 0 {

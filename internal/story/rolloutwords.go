@@ -123,7 +123,7 @@ func (t *teller) rolloutAt(wl name, at time.Time) string {
 		if th.named() != wl {
 			continue
 		}
-		for _, r := range slices.Backward(rolloutsOf(th, t)) {
+		for _, r := range slices.Backward(t.rolled[th]) {
 			end := r.to
 			if !r.done.IsZero() {
 				end = r.done.Add(maxTrail)
@@ -142,7 +142,7 @@ func (t *teller) addRollout(n *notes, g *group) {
 		if th.named() != g.all[0].workload {
 			continue
 		}
-		for _, r := range slices.Backward(rolloutsOf(th, t)) {
+		for _, r := range slices.Backward(t.rolled[th]) {
 			if r.entry == nil || !within(g.from, r.from, r.from.Add(maxConfig)) {
 				continue
 			}

@@ -74,7 +74,8 @@ type teller struct {
 	comparer  change.Comparer
 
 	failures []*failure
-	all      []*episode // in order, after assemble
+	rolled   map[*thing][]*rollout // by workload
+	all      []*episode            // in order, after assemble
 }
 
 // rules find episodes. Failures are found first; rollouts and disruptions tell some of them,
@@ -122,7 +123,7 @@ func newTeller(in Input) *teller {
 			in.To = in.From
 		}
 	}
-	t := &teller{Input: in, byUID: map[string]*thing{}, edges: map[int64]edge{}, strangers: map[*thing]bool{}, comparer: change.Comparer{Brief: true}}
+	t := &teller{Input: in, byUID: map[string]*thing{}, edges: map[int64]edge{}, strangers: map[*thing]bool{}, rolled: map[*thing][]*rollout{}, comparer: change.Comparer{Brief: true}}
 	objects := slices.Clone(in.Objects)
 	slices.SortStableFunc(objects, func(a, b Object) int {
 		return cmp.Or(cmp.Compare(a.Resource.String(), b.Resource.String()), cmp.Compare(a.Key, b.Key))
