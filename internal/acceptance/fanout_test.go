@@ -8,25 +8,24 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"regexp"
-	"strconv"
+	"path/filepath"
 	"sync"
 	"testing"
-	"time"
 
+	"github.com/watchkeeper/watchkeeper/internal/faultproxy"
 	"github.com/watchkeeper/watchkeeper/internal/watchread"
 )
 
-// TestOneUpstreamWatch opens a thousand watches of one resource. The API server
-// then counts one watch more; if there are several, one of them does.
+// TestOneUpstreamWatch opens a thousand watches of one resource. The API server then has one
+// watch.
 func TestOneUpstreamWatch(t *testing.T) {
 	ns := namespace(t)
-	mine, err := cluster.Gateway()
+	upstream := countingProxy(t)
+	mine, err := cluster.Gateway("--kubeconfig", upstream.kubeconfig)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer mine.Terminate()
-	before := settledWatches(t, "configmaps")
 
 	var protocols http.Protocols
 	protocols.SetUnencryptedHTTP2(true)
@@ -73,9 +72,9 @@ func TestOneUpstreamWatch(t *testing.T) {
 	for range n {
 		<-opened
 	}
-	// A controller that renews its watch is counted twice for a moment.
-	eventually(t, fmt.Sprintf("%d watches of configmaps at the API server, after %d were opened", before+1, n), func() bool {
-		return upstreamWatches(t, "configmaps") == before+1
+	// One that began with a list is replaced by one that continues it.
+	eventually(t, fmt.Sprintf("one watch of configmaps at the API server, after %d were opened", n), func() bool {
+		return upstream.Watches("configmaps") == 1
 	})
 	configMap(t, ns, "thousand", "red")
 	for i := range n {
@@ -83,45 +82,30 @@ func TestOneUpstreamWatch(t *testing.T) {
 			t.Fatalf("watch %d of %d ended without the event", i, n)
 		}
 	}
-	t.Logf("%d watches got the event; the API server had %d watches before and %d now", n, before, upstreamWatches(t, "configmaps"))
+	if watches := upstream.Watches("configmaps"); watches != 1 {
+		t.Errorf("%d watches of configmaps at the API server", watches)
+	}
 }
 
-// settledWatches returns upstreamWatches once it has been the same for a while. Watches
-// that earlier tests closed may still be counted, and a client whose watch has ended, a
-// controller or the shared gateway, opens another after a pause.
-func settledWatches(t *testing.T, resource string) int {
-	t.Helper()
-	n := upstreamWatches(t, resource)
-	for since := time.Now(); time.Since(since) < 3*time.Second; {
-		if now := upstreamWatches(t, resource); now != n {
-			n, since = now, time.Now()
-		}
-	}
-	return n
+// An upstreamProxy is a proxy in front of the API server that only counts: the API server's own
+// figures have the watches of everybody in the cluster, which come and go.
+type upstreamProxy struct {
+	*faultproxy.Proxy
+	kubeconfig string
 }
 
-// upstreamWatches returns the API servers' gauge of open watches. It waits before, as callers
-// call it until something is so, and each answer with metrics has megabytes.
-func upstreamWatches(t *testing.T, resource string) int {
+func countingProxy(t *testing.T) upstreamProxy {
 	t.Helper()
-	time.Sleep(500 * time.Millisecond)
-	client, _ := direct(t)
-	total := 0
-	for _, up := range apiServers(t) {
-		_, body := get(t, client, up+"/metrics")
-		total += watchesIn(t, body, resource)
+	p, err := faultproxy.Start(faultproxy.Options{Upstream: cluster.Config, Draw: func(string, faultproxy.Kind, int) faultproxy.Fault {
+		return faultproxy.Fault{Name: faultproxy.None}
+	}})
+	if err != nil {
+		t.Fatal(err)
 	}
-	return total
-}
-
-func watchesIn(t *testing.T, metrics, resource string) (total int) {
-	t.Helper()
-	for _, m := range regexp.MustCompile(`(?m)^apiserver_longrunning_requests\{[^}]*resource="`+resource+`"[^}]*verb="WATCH"[^}]*\} (\d+)`).FindAllStringSubmatch(metrics, -1) {
-		n, err := strconv.Atoi(m[1])
-		if err != nil {
-			t.Fatal(err)
-		}
-		total += n
+	t.Cleanup(p.Close)
+	path := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := p.WriteKubeconfig(path); err != nil {
+		t.Fatal(err)
 	}
-	return total
+	return upstreamProxy{p, path}
 }

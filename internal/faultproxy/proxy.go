@@ -194,6 +194,18 @@ func (p *Proxy) Stale() []Span {
 	return append([]Span(nil), p.stale...)
 }
 
+// Watches returns how many watches of a resource are open, without those of proofs.
+func (p *Proxy) Watches(resource string) (n int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for x := range p.open {
+		if x.resource == resource && (x.kind == Watch || x.kind == WatchList || x.kind == ClientWatch) {
+			n++
+		}
+	}
+	return n
+}
+
 // Close ends the proxy and all its requests.
 func (p *Proxy) Close() {
 	p.Heal()
