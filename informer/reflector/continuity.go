@@ -33,6 +33,9 @@ const (
 	Watched
 	// Ended: the upstream has ended a watch in order. Watched, Doubtful or a list follows.
 	Ended
+	// Silent: the watch was closed that only appeared to be open. Nothing was heard since the
+	// last event or bookmark. Doubtful follows.
+	Silent
 )
 
 // setContinuity reports a continuity.

@@ -119,6 +119,7 @@ func (r *Reflector[O]) follow(ctx context.Context, s *stream[O]) (err error) {
 	}()
 	defer r.sink.Flush()
 	wd := r.startWatchdog(ctx, s)
+	defer close(wd.over)
 	defer wd.stop()
 	r.watchdog.Store(wd)
 	defer r.watchdog.Store(nil)
@@ -134,6 +135,9 @@ func (r *Reflector[O]) follow(ctx context.Context, s *stream[O]) (err error) {
 		if err != nil {
 			if cause := wd.stop(); cause != nil {
 				err = cause
+			}
+			if errors.Is(err, errSilent) {
+				r.setContinuity(Silent)
 			}
 		}
 		if errors.Is(err, io.EOF) {

@@ -31,7 +31,7 @@ const (
 // answered, the watchdog closes both, and the reflector's next watch uses the new
 // connection. A false alarm costs a few requests and loses no event. After each alarm the
 // measured interval is twice as long, until bookmarks show that it is shorter; a stream ends
-// after its timeoutSeconds in any case.
+// after its timeoutSeconds in any case. [Reflector.Check] does not wait for bookmarks.
 type watchdog[O any] struct {
 	r      *Reflector[O]
 	stream *stream[O]
@@ -43,21 +43,25 @@ type watchdog[O any] struct {
 	bookmarkGap  time.Duration // measured interval; 0 until then
 	lastBookmark time.Time     // of the stream
 
+	over chan struct{} // closed when the stream is not followed any more
+
 	mu          sync.Mutex // guards all below
 	lastFrame   time.Time
+	head        uint64 // of the sink, after it
 	resumeRV    uint64 // of the second watch
 	maxSilence  time.Duration
 	replacement http.RoundTripper // reached the upstream; nil until then
 	err         error             // why the first watch was closed; nil if it was not
 	stopped     bool
 	timer       *time.Timer
-	timers      sync.WaitGroup // an armed timer, or the check that it runs
+	running     sync.WaitGroup // an armed timer with what it runs, and a check
+	checked     *check         // the last one; nil before
 }
 
 // startWatchdog watches over s until stop is called. It does nothing by itself unless
 // [Options].Watchdog is set.
 func (r *Reflector[O]) startWatchdog(ctx context.Context, s *stream[O]) *watchdog[O] {
-	w := &watchdog[O]{r: r, stream: s, lastFrame: time.Now(), resumeRV: r.resumeRV(), bookmarkGap: r.bookmarkGap}
+	w := &watchdog[O]{r: r, stream: s, over: make(chan struct{}), lastFrame: time.Now(), head: r.sink.Head(), resumeRV: r.resumeRV(), bookmarkGap: r.bookmarkGap}
 	w.ctx, w.cancel = context.WithCancel(ctx)
 	return w
 }
@@ -81,7 +85,7 @@ func (w *watchdog[O]) observe(typ kube.EventType) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.lastFrame, w.resumeRV = now, w.r.resumeRV(); w.bookmarkGap == 0 {
+	if w.lastFrame, w.head, w.resumeRV = now, w.r.sink.Head(), w.r.resumeRV(); w.bookmarkGap == 0 {
 		return
 	}
 	w.maxSilence = max(w.bookmarkGap*5/2, minSilence)
@@ -94,9 +98,9 @@ func (w *watchdog[O]) armLocked(d time.Duration) {
 	if w.stopped {
 		return
 	}
-	w.timers.Add(1)
+	w.running.Add(1)
 	w.timer = time.AfterFunc(d, func() {
-		defer w.timers.Done()
+		defer w.running.Done()
 		w.checkSilence()
 	})
 }
@@ -104,12 +108,25 @@ func (w *watchdog[O]) armLocked(d time.Duration) {
 // checkSilence opens a second watch if the stream has been silent for too long.
 func (w *watchdog[O]) checkSilence() {
 	w.mu.Lock()
-	lastFrame, rv := w.lastFrame, w.resumeRV
+	lastFrame := w.lastFrame
 	if left := w.maxSilence - time.Since(lastFrame); left > 0 || w.stopped {
 		w.armLocked(left)
 		w.mu.Unlock()
 		return
 	}
+	w.mu.Unlock()
+	if !w.replace(lastFrame) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.armLocked(w.maxSilence)
+	}
+}
+
+// replace opens a watch on a new connection, and closes the stream if it has sent nothing
+// since lastFrame. It reports whether it has closed the stream.
+func (w *watchdog[O]) replace(lastFrame time.Time) bool {
+	w.mu.Lock()
+	rv := w.resumeRV
 	w.mu.Unlock()
 	transport, err := w.tryFresh(rv)
 	w.mu.Lock()
@@ -118,18 +135,17 @@ func (w *watchdog[O]) checkSilence() {
 	switch {
 	case err == nil && (w.stopped || w.lastFrame != lastFrame): // the stream is alive
 		discard(transport)
+		return false
 	case err == nil:
 		w.replacement, w.err = transport, errSilent
-		w.stream.close()
-		return
 	case refused || errors.Is(err, errExpired):
 		w.err = err
-		w.stream.close()
-		return
 	default:
 		w.r.log.Info("silent watch not replaced", "rv", rv, "cause", err)
+		return false
 	}
-	w.armLocked(w.maxSilence)
+	w.stream.close()
+	return true
 }
 
 // tryFresh returns a transport with a new connection, on which a watch was answered.
@@ -168,10 +184,10 @@ func (w *watchdog[O]) stop() (cause error) {
 	}
 	w.stopped = true
 	if w.timer != nil && w.timer.Stop() {
-		w.timers.Done()
+		w.running.Done()
 	}
 	w.mu.Unlock()
-	w.timers.Wait()
+	w.running.Wait()
 	if w.replacement != nil {
 		discard(w.r.transport)
 		w.r.transport = w.replacement

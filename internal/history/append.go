@@ -88,13 +88,16 @@ func (st *Stream) AppendGap(events []Event, rv uint64, at time.Time) error {
 	return st.append(events, rv, at, &Gap{From: head.RV, To: rv, Since: head.At})
 }
 
-// AppendLate records a late [Gap] from since, or the head if that is later, and the events
-// of that time, which have come at its end. Their times are replaced by at. A late gap that
-// begins where the last one ends continues it.
+// AppendLate records a late [Gap] from since, or the last append if that is later, and the
+// events of that time, which have come at its end. Their times are replaced by at. A late gap
+// that begins where the last one ends continues it. It may begin before a time that Observed
+// has recorded: what was believed to be a watch was none.
 func (st *Stream) AppendLate(events []Event, rv uint64, since, at time.Time) error {
-	head := st.Head()
-	if since = since.Truncate(time.Millisecond); head.At.After(since) {
-		since = head.At
+	st.mu.Lock()
+	head, appended := st.span.To, st.appended
+	st.mu.Unlock()
+	if since = since.Truncate(time.Millisecond); appended.After(since) {
+		since = appended
 	}
 	if !since.Before(at.Truncate(time.Millisecond)) {
 		return st.Append(events, rv, at)

@@ -32,6 +32,7 @@ type writeBatch struct {
 	lifetimes map[kube.Key]lifetime
 	columns   map[string]uint64
 	span      Span
+	moved     bool        // span.To was written
 	stamp     time.Time   // of the last observation
 	era       uint64      // of the last observation
 	steps     []ClockStep // in this write
@@ -88,6 +89,9 @@ func (w *writeBatch) commit() error {
 		st.columnsByID[id] = text
 	}
 	st.span.To = w.span.To // Trim may have moved From
+	if w.moved {
+		st.appended = w.span.To.At
+	}
 	st.stamp, st.era = w.stamp, w.era
 	st.steps = append(st.steps, w.steps...)
 	for _, step := range w.steps {
@@ -295,7 +299,7 @@ func (w *writeBatch) moveHead(to Moment) (err error) {
 }
 
 func (w *writeBatch) setHead(to Moment) error {
-	w.span.To = to
+	w.span.To, w.moved = to, true
 	value := appendMoment(nil, to)
 	if w.era > 0 {
 		value = binary.BigEndian.AppendUint64(value, w.era)

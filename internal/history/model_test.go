@@ -27,6 +27,7 @@ type model struct {
 	noise  int // maximum of unique bytes in an object
 	rv     uint64
 	clock  uint64 // ms
+	quiet  uint64 // ms of it that only Observed has recorded
 	now    map[kube.Key]*scan.Object
 	states []state // the observed states, in order
 	events []Event // as readers have to get them
@@ -113,7 +114,7 @@ func (m *model) batch(unit uint64) (events []Event) {
 		}
 	}
 	m.rv += m.rnd.Uint64N(2)
-	m.clock += m.rnd.Uint64N(500) * unit
+	m.clock, m.quiet = m.clock+m.rnd.Uint64N(500)*unit, 0
 	m.known()
 	return events
 }
@@ -121,7 +122,9 @@ func (m *model) batch(unit uint64) (events []Event) {
 // late returns events of a time in which nothing was observed, which have come at its end:
 // at least one if so asked.
 func (m *model) late(some bool) (events []Event, since time.Time) {
-	g := Gap{From: m.rv, To: m.rv, Since: ms(m.clock)}
+	// It may turn out that nothing was observed when something was believed to be.
+	appended := ms(m.clock - m.quiet)
+	g := Gap{From: m.rv, To: m.rv, Since: ms(m.clock - m.rnd.Uint64N(m.quiet+1))}
 	m.clock += 1 + m.rnd.Uint64N(1000)
 	g.Until = ms(m.clock)
 	if n := len(m.gaps); n > 0 && m.gaps[n-1].Late() && m.gaps[n-1].Until.Equal(g.Since) {
@@ -132,7 +135,10 @@ func (m *model) late(some bool) (events []Event, since time.Time) {
 	for events = m.batch(0); some && len(events) == 0; {
 		events = m.batch(0)
 	}
-	return events, g.Since.Add(-time.Duration(m.rnd.IntN(2)) * time.Second) // the head is later
+	if since = g.Since; since.Equal(appended) {
+		since = since.Add(-time.Duration(m.rnd.IntN(2)) * time.Second) // the append was later
+	}
+	return events, since
 }
 
 // miss makes changes that no watch observes, and returns the difference as events.
@@ -144,7 +150,7 @@ func (m *model) miss() (events []Event) {
 		m.happens("", false)
 	}
 	m.rv++
-	m.clock += 1000
+	m.clock, m.quiet = m.clock+1000, 0
 	g.To, g.Until = m.rv, ms(m.clock)
 	m.gaps = append(m.gaps, g)
 	free := g.From
@@ -257,7 +263,8 @@ func testModel(t *testing.T, rnd *rand.Rand) {
 		case n == 1:
 			err = st.AppendGap(m.miss(), m.rv, ms(m.clock))
 		case n == 5:
-			m.clock += rnd.Uint64N(1000)
+			longer := rnd.Uint64N(1000)
+			m.clock, m.quiet = m.clock+longer, m.quiet+longer
 			if err = s.Observed(map[*Stream]time.Time{st: ms(m.clock)}); err == nil && !st.Head().At.Equal(ms(m.clock)) {
 				t.Fatalf("the head is %v, it was observed until %v", st.Head(), ms(m.clock))
 			}

@@ -71,11 +71,13 @@ type Stream struct {
 	heard   chan struct{}
 	removed bool // removed, or about to be
 	span    Span // zero before Begin
-	form    Form
-	gaps    []Gap
-	era     uint64      // number of the last era
-	steps   []ClockStep // in the retained span; the last one begins era
-	stamp   time.Time   // of the head, with its reading of the monotonic clock if there is one
+	// appended is the head's time without Observed.
+	appended time.Time
+	form     Form
+	gaps     []Gap
+	era      uint64      // number of the last era
+	steps    []ClockStep // in the retained span; the last one begins era
+	stamp    time.Time   // of the head, with its reading of the monotonic clock if there is one
 	// columnsByID are the columnDefinitions of versions.
 	columnsByID map[uint64]string
 }
@@ -112,6 +114,7 @@ func (st *Stream) load() error {
 			}
 		}
 	}
+	appended := span.To.At
 	observed, err := st.s.get(appendKey(nil, tableObserved, st.id))
 	if err != nil {
 		return err
@@ -162,7 +165,7 @@ func (st *Stream) load() error {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	st.span, st.form, st.gaps, st.columnsByID = span, form, gaps, texts
-	st.era, st.steps, st.stamp = era, steps, span.To.At
+	st.era, st.steps, st.stamp, st.appended = era, steps, span.To.At, appended
 	return err
 }
 

@@ -47,6 +47,9 @@ func (o *handOwner) hand(id kube.Resource) *hand {
 	return h
 }
 
+// Check implements Owner.
+func (o *handOwner) Check(context.Context, kube.Resource) {}
+
 // Record implements Owner.
 func (o *handOwner) Record(ctx context.Context, id kube.Resource, record watchcache.Record) (wait func()) {
 	done := make(chan struct{})

@@ -124,6 +124,9 @@ type Owner interface {
 	// until ctx ends. The caller calls wait once, which returns when ctx has ended
 	// and the record is no longer used.
 	Record(ctx context.Context, id kube.Resource, record watchcache.Record) (wait func())
+	// Check makes sure that the watch of a resource is not only open in appearance. It may
+	// take a second.
+	Check(ctx context.Context, id kube.Resource)
 }
 
 // Run records what the owner of the upstream watches delivers until ctx ends, and
@@ -246,6 +249,7 @@ func (r *Recorder) Sync(ctx context.Context, id kube.Resource) error {
 		}
 		return ErrNotRecorded
 	}
+	t.check(ctx)
 	rv := t.w.position().RV
 	if tl != nil {
 		if v := tl.View(); v != nil {

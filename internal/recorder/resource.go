@@ -189,6 +189,8 @@ func (r *resourceRecorder) Continuity(c reflector.Continuity) {
 	case reflector.Ended:
 		now := r.s.r.opts.Now()
 		r.w.silence.begin(now, now, false) // the end was heard
+	case reflector.Silent:
+		r.w.silence.begin(r.w.position().At, r.s.r.opts.Now(), false) // whatever else was heard since
 	case reflector.Doubtful:
 		r.c.doubt(true)
 		r.silent(false)
@@ -235,6 +237,17 @@ func (r *resourceRecorder) heard(outage bool) {
 // catchUpTimeout is how long a read waits for the end of a silence while the API server
 // answers.
 const catchUpTimeout = 3 * time.Second
+
+// check finds out, unless there is an outage anyway, whether the watch is only open in
+// appearance. Then a silence has begun.
+func (r *resourceRecorder) check(ctx context.Context) {
+	if r.s.r.opts.Upstream.Contact().Err != nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, catchUpTimeout)
+	defer cancel()
+	r.s.owner.Check(ctx, r.id)
+}
 
 // observed waits for a moment for the end of a silence; not if the API server has refused the
 // resource. During an outage it does not wait: the API server's contact says since when

@@ -65,6 +65,9 @@ type prover struct {
 	// doubt tells the reflector that the upstream has another history than the timeline:
 	// its watch only appears to be open.
 	doubt func(error)
+	// behind is called when the timeline lacks an event that the upstream has sent to the
+	// prover.
+	behind func()
 	// lagged is when a replay last showed that there are several API servers, see
 	// prove. Proofs run one at a time.
 	lagged time.Time
@@ -76,8 +79,8 @@ type prover struct {
 	full  upstream.FreshCall[proof]
 }
 
-func newProver(up *upstream.Server, id kube.Resource, t *timeline.Timeline, status func() reflector.Status, doubt func(error), b *upstream.Background) *prover {
-	p := &prover{up: up, id: id, timeline: t, status: status, doubt: doubt}
+func newProver(up *upstream.Server, id kube.Resource, t *timeline.Timeline, status func() reflector.Status, doubt func(error), behind func(), b *upstream.Background) *prover {
+	p := &prover{up: up, id: id, timeline: t, status: status, doubt: doubt, behind: behind}
 	p.quick = upstream.FreshCall[uint64]{Ask: p.catchUp, Background: b, Timeout: quickTimeout, Pause: proofPause, ErrPaused: errNoProof}
 	p.full = upstream.FreshCall[proof]{Ask: p.prove, Background: b, Timeout: proofTimeout, Pause: proofPause, ErrPaused: errNoProof}
 	return p
@@ -192,7 +195,9 @@ func (p *prover) prove(ctx context.Context) (proof, error) {
 	if err != nil {
 		return proof{}, p.diverged(v, err)
 	}
-	_, err = p.waitRV(ctx, got.last)
+	if _, err = p.waitRV(ctx, got.last); err != nil {
+		p.behind()
+	}
 	return proof{v, got.rv}, err
 }
 

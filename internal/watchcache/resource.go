@@ -68,7 +68,7 @@ func newResource(c *Cache, id kube.Resource, info metav1.APIResource) *Resource 
 		done:   make(chan struct{}), live: make(chan struct{}),
 	}
 	res.Definitions.Changed = func() { c.drop(res) }
-	res.prover = newProver(up, id, res.Timeline, res.Status, res.doubt, background)
+	res.prover = newProver(up, id, res.Timeline, res.Status, res.doubt, res.check, background)
 	res.reacher = &reacher{
 		fresh: res.prover.fresh, head: func() uint64 { return res.Timeline.View().RV }, status: res.Status,
 		needed: func() bool { return res.OpenWatches() > 0 },
@@ -80,6 +80,19 @@ func newResource(c *Cache, id kube.Resource, info metav1.APIResource) *Resource 
 func (res *Resource) doubt(err error) {
 	if r := res.reflector.Load(); r != nil {
 		r.Doubt(err)
+	}
+}
+
+// check finds out in the background whether the upstream watch is only open in appearance.
+func (res *Resource) check() {
+	r := res.reflector.Load()
+	if ctx, end, ok := res.cache.opts.Background.Begin(); ok && r != nil {
+		go func() {
+			defer end()
+			r.Check(ctx)
+		}()
+	} else if ok {
+		end()
 	}
 }
 
@@ -157,6 +170,7 @@ func (res *Resource) Heard() time.Time {
 	}
 	if now := time.Now(); now.Sub(heard) > maxIdle && now.UnixNano()-asked > int64(maxIdle) && res.asked.CompareAndSwap(asked, now.UnixNano()) {
 		res.prover.askBookmark()
+		res.check()
 	}
 	return heard
 }

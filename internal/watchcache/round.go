@@ -79,6 +79,7 @@ func (r *round) run(ctx context.Context) (pause time.Duration) {
 		Ready:      r.ready,
 		Logger:     r.w.cache.opts.Upstream.Quiet(r.w.log),
 	})
+	r.w.reflector.Store(r.reflector)
 	if r.reader != nil {
 		r.reader.reflector.Store(r.reflector)
 	}

@@ -7,9 +7,12 @@ import (
 	"context"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/informer/reflector"
+	"github.com/watchkeeper/watchkeeper/informer/scan"
 )
 
 // A watch owns the upstream watch of one resource for as long as clients that read it,
@@ -18,6 +21,8 @@ type watch struct {
 	cache *Cache
 	id    kube.Resource
 	log   *slog.Logger
+
+	reflector atomic.Pointer[reflector.Reflector[*scan.Object]] // the last one; nil before
 
 	mu      sync.Mutex // guards what follows; locked after Cache.mu
 	changed chan struct{}
@@ -158,6 +163,20 @@ func (c *Cache) watchOf(id kube.Resource) *watch {
 		c.wg.Go(func() { w.run(c.ctx) })
 	}
 	return w
+}
+
+// Check makes sure that the watch of a resource, if it is open, is not only so in appearance,
+// see [reflector.Reflector.Check].
+func (c *Cache) Check(ctx context.Context, id kube.Resource) {
+	c.mu.Lock()
+	w := c.watches[id]
+	c.mu.Unlock()
+	if w == nil {
+		return
+	}
+	if r := w.reflector.Load(); r != nil {
+		r.Check(ctx)
+	}
 }
 
 // Record records all changes of a resource from the call on until ctx ends. The caller

@@ -1,0 +1,76 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package reflector
+
+import (
+	"context"
+	"net/url"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/watchkeeper/watchkeeper/informer/internal/difference"
+	"github.com/watchkeeper/watchkeeper/informer/internal/script"
+)
+
+// TestCheck: a watch that does not send what a second one has is closed, and nothing is lost;
+// one that does, or has nothing to send, stays open.
+func TestCheck(t *testing.T) {
+	list := script.Answer{Want: script.Streaming, Stall: true, Body: script.Event("ADDED", "a", 3) + script.Bookmark(10, true)}
+	late := list
+	late.Late, late.Every = []string{script.Event("MODIFIED", "a", 12)}, time.Minute+checkWait+checkGrace/2
+	newer := script.Answer{Want: script.From(10), Stall: true, Body: script.Event("MODIFIED", "a", 12)}
+	idle := script.Answer{Want: script.From(10), Stall: true}
+	all := []string{"list 10 [ns/a@3]", "bookmark 10", "MODIFIED ns/a@12"}
+	for name, test := range map[string]struct {
+		after      time.Duration
+		answers    []script.Answer
+		continuity []Continuity
+		log        []string
+		took       time.Duration // by two calls at once
+	}{
+		"silent": {time.Minute, []script.Answer{list, newer, idle, script.At(30), newer}, []Continuity{Silent, Doubtful, Proven}, all, checkWait + checkGrace},
+		"late":   {time.Minute, []script.Answer{late, newer}, nil, all, checkGrace},
+		"idle":   {time.Minute, []script.Answer{list, idle}, nil, all[:2], checkWait},
+		"recent": {minSilence / 2, []script.Answer{list}, nil, all[:2], 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				up := script.NewConnections(&script.Upstream{T: t, Answers: append([]script.Answer{script.Probe}, test.answers...)})
+				u, _ := url.Parse("http://upstream/api/v1/pods")
+				sink := &recordingSink{}
+				var got []Continuity
+				r := New(Objects(false), sink, Options{Transport: up, URL: u, Watchdog: true, Continuity: settles(&got)})
+				r.Check(t.Context()) // there is no watch yet
+				ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+				defer cancel()
+				time.AfterFunc(test.after, func() {
+					began := time.Now()
+					go r.Check(ctx)
+					r.Check(ctx)
+					r.Check(ctx) // which needs no request
+					if took := time.Since(began); took > test.took {
+						t.Errorf("it took %v, want at most %v", took, test.took)
+					}
+					if len(test.continuity) > 0 && len(got) == 0 {
+						t.Error("Check has returned before the silence")
+					}
+				})
+				if err := r.Run(ctx); err != nil {
+					t.Error(err)
+				}
+				if d := difference.Of(test.continuity, got); d != "" {
+					t.Errorf("continuity %s", d)
+				}
+				if d := difference.Of(test.log, sink.log); d != "" {
+					t.Errorf("the sink: %s", d)
+				}
+				if len(up.Answers) > 0 {
+					t.Errorf("%d answers were not requested", len(up.Answers))
+				}
+				time.Sleep(10 * time.Minute) // until the upstream has written what nobody reads
+			})
+		})
+	}
+}
