@@ -6,6 +6,7 @@ package reflector
 import (
 	"context"
 	"net/url"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -41,7 +42,12 @@ func TestCheck(t *testing.T) {
 				u, _ := url.Parse("http://upstream/api/v1/pods")
 				sink := &recordingSink{}
 				var got []Continuity
-				r := New(Objects(false), sink, Options{Transport: up, URL: u, Watchdog: true, Continuity: settles(&got)})
+				var silent atomic.Bool
+				settle := settles(&got)
+				r := New(Objects(false), sink, Options{Transport: up, URL: u, Watchdog: true, Continuity: func(c Continuity) {
+					silent.CompareAndSwap(false, c == Silent)
+					settle(c)
+				}})
 				r.Check(t.Context()) // there is no watch yet
 				ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 				defer cancel()
@@ -53,8 +59,8 @@ func TestCheck(t *testing.T) {
 					if took := time.Since(began); took > test.took {
 						t.Errorf("it took %v, want at most %v", took, test.took)
 					}
-					if len(test.continuity) > 0 && len(got) == 0 {
-						t.Error("Check has returned before the silence")
+					if silent.Load() != (len(test.continuity) > 0) {
+						t.Errorf("silent: %t, when Check has returned", silent.Load())
 					}
 				})
 				if err := r.Run(ctx); err != nil {
