@@ -63,7 +63,9 @@ func (w *storyWriter) find(target kube.Resource, key kube.Key) error {
 	if err != nil {
 		return err
 	}
-	cluster, err = w.allowed(slices.DeleteFunc(cluster, func(r kube.Resource) bool { return r.GroupResource() != "nodes" && r != target }), "")
+	cluster, err = w.allowed(slices.DeleteFunc(cluster, func(r kube.Resource) bool {
+		return r.GroupResource() != "nodes" && r.GroupResource() != "namespaces" && r != target
+	}), "")
 	if err != nil {
 		return err
 	}
@@ -234,7 +236,8 @@ func (w *storyWriter) relateOthers(all []*candidate, target kube.Resource, key k
 		ref := c.owned.Spec.ScaleTargetRef
 		switch {
 		case c.related:
-		case c.kind == "PodDisruptionBudget" && selects(c, pods):
+		case c.kind == "PodDisruptionBudget" && selects(c, pods),
+			c.kind == "Namespace" && c.key.Name() == key.Namespace() && c.owned.Metadata.DeletionTimestamp != nil: // with all that is in it
 			c.related = true
 			w.add(c.resource, c.key)
 		case c.key.Namespace() != key.Namespace() && c.kind != "Node":

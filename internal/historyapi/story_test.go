@@ -48,6 +48,7 @@ func storyFixture(t *testing.T, allowed func(r *fakeapi.Request, a authorization
 	write(pasttest.Pods, thing("default/web-a-1", strings.Replace(owned("Pod", "r", "nodeName: n1, volumes: [{name: a, configMap: {name: settings}}]"), "metadata: {", "metadata: {uid: p, ", 1)),
 		thing("default/other-1", `{kind: Pod, apiVersion: v1, spec: {nodeName: n2}}`), thing("elsewhere/web-a-1", `{kind: Pod, apiVersion: v1, spec: {nodeName: n1}}`))
 	write(pasttest.Nodes, thing("n1", `{kind: Node, apiVersion: v1}`), thing("n2", `{kind: Node, apiVersion: v1}`))
+	write(kube.Resource{Version: "v1", Name: "namespaces"}, thing("default", `{kind: Namespace, apiVersion: v1}`), thing("elsewhere", `{kind: Namespace, apiVersion: v1, metadata: {deletionTimestamp: "2026-01-02T14:00:10Z"}}`))
 	write(kube.Resource{Version: "v1", Name: "configmaps"}, thing("default/settings", `{kind: ConfigMap, apiVersion: v1}`), thing("default/unused", `{kind: ConfigMap, apiVersion: v1}`))
 	write(kube.Resource{Version: "v1", Name: "resourcequotas"}, thing("default/quota", `{kind: ResourceQuota, apiVersion: v1}`), thing("elsewhere/quota", `{kind: ResourceQuota, apiVersion: v1}`))
 	write(kube.Resource{Group: "policy", Version: "v1", Name: "poddisruptionbudgets"}, thing("default/web", `{kind: PodDisruptionBudget, apiVersion: policy/v1, spec: {selector: {matchLabels: {app: web}}}}`),
@@ -118,6 +119,11 @@ func TestStory(t *testing.T) {
 	if got := subjects(node); !slices.Equal(got, []string{"Event about Node/n1", "Event about Pod/web-a-1", "Node/n1", "Pod/web-a-1", "PodDisruptionBudget/web"}) || node.Objects != 6 {
 		t.Errorf("of the Node: %d %q", node.Objects, got)
 	}
+	// With a Namespace, all that is in it is deleted.
+	other := decoded[api.Story](t, f.story(historyapi.StoryPath+"/api/v1/namespaces/elsewhere/pods/web-a-1?since=2h"))
+	if got := subjects(other); !slices.Equal(got, []string{"Event about Node/n1", "Namespace/elsewhere", "Node/n1", "Pod/web-a-1", "ResourceQuota/quota"}) {
+		t.Errorf("in a Namespace that is deleted: %q", got)
+	}
 	short := decoded[api.Story](t, f.story(storyOfWeb+"?since="+f.when(0.5)+"&until="+f.when(1.5)))
 	if got := subjects(short); slices.Contains(got, "Node/n2") || !short.To.Equal(f.At(1.5)) || !short.From.Equal(f.At(.5)) || !slices.Contains(got, "Deployment/web") {
 		t.Errorf("of a second: %+v", short)
@@ -152,7 +158,7 @@ func TestStoryOfCaller(t *testing.T) {
 	if got := subjects(s); !slices.Equal(got, []string{"Deployment/web", "Event about Pod/web-a-1", "HorizontalPodAutoscaler/hpa", "Pod/web-a-1", "PodDisruptionBudget/web", "ReplicaSet/web-a", "ResourceQuota/quota"}) {
 		t.Errorf("%q", got)
 	}
-	if !slices.Equal(s.Denied, []string{"configmaps", "nodes"}) {
+	if !slices.Equal(s.Denied, []string{"configmaps", "namespaces", "nodes"}) {
 		t.Errorf("denied: %q", s.Denied)
 	}
 	for path, code := range map[string]int{

@@ -40,8 +40,18 @@ func (t *teller) tellDeleted(th *thing, from time.Time, claims []*entry) *episod
 		ep.claims = claims
 		ep.workloads = []name{t.workload(th)}
 	}
-	ep.covers = func(e *entry) bool { return e.thing == th }
+	t.ofDeletion(ep, th)
 	return t.add(ep)
+}
+
+// ofDeletion gives an episode of a deletion what it is about: the thing, and with a Namespace what
+// is in it. That the object of the story is deleted is told as that.
+func (t *teller) ofDeletion(ep *episode, th *thing) {
+	in := th.kind == "Namespace"
+	ep.own = t.isOwn(th) || in && t.Key.Namespace() == th.key.Name()
+	ep.covers = func(e *entry) bool {
+		return e.thing == th || in && e.Namespace == th.key.Name() && (e.Type != api.Deleted || !t.isTarget(e))
+	}
 }
 
 // tellFinalizers describes a deletion that waits for finalizers. i is the first state that is
@@ -113,7 +123,7 @@ func (t *teller) tellFinalizers(th *thing, i int) {
 		}
 		ep.Title = title
 		ep.claims = append(ep.claims, claims...)
-		ep.covers = func(e *entry) bool { return e.thing == th }
+		t.ofDeletion(ep, th)
 		t.add(ep)
 		return
 	}

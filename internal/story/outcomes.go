@@ -131,15 +131,15 @@ func readyOf(s *state) (ready, want int64) {
 // story, if no other episode that is not over does: their Pods may be replaced, or not known.
 func (t *teller) shortages() {
 	for _, th := range t.ofKind("Deployment", "StatefulSet", "DaemonSet", "ReplicaSet") {
-		from, first := t.shortSince(th)
+		first := t.shortSince(th)
 		told := slices.ContainsFunc(t.episodes, func(ep *episode) bool {
 			return ep.Ongoing && (ep.bad() || ep.Kind == api.EpisodeRollout || ep.Kind == api.EpisodeScaling) && slices.Contains(ep.workloads, th.named())
 		})
-		if first == nil || told || th.kind == "ReplicaSet" && th.controller() != nil || t.To.Sub(from) < maxTrail {
+		if first == nil || told || th.kind == "ReplicaSet" && th.controller() != nil || t.To.Sub(first.at) < maxTrail {
 			continue
 		}
 		ep := &episode{rank: rankFailure}
-		ep.Kind, ep.Severity, ep.From, ep.To, ep.Ongoing = api.EpisodeFailure, api.EpisodeWarning, from, t.To, true
+		ep.Kind, ep.Severity, ep.From, ep.To, ep.Ongoing = api.EpisodeFailure, api.EpisodeWarning, first.at, t.To, true
 		ep.Title = fmt.Sprintf("%s: too few Pods are ready", t.called(th))
 		field, text := "status.readyReplicas", ""
 		if th.kind == "DaemonSet" {
@@ -156,19 +156,14 @@ func (t *teller) shortages() {
 	}
 }
 
-// shortSince returns the state since which fewer Pods of a workload are ready than should be; nil
-// if enough are at the end of the story. That they were for a moment does not count.
-func (t *teller) shortSince(th *thing) (from time.Time, first *state) {
-	if !th.gone.IsZero() {
-		return from, nil
-	}
+// shortSince returns the state since which fewer Pods of a workload are ready than should be, at
+// all times until the end of the story; nil if enough are at its end.
+func (t *teller) shortSince(th *thing) (first *state) {
 	for _, s := range slices.Backward(th.states) {
-		switch ready, want := readyOf(s); {
-		case ready < want:
-			from, first = s.at, s
-		case first == nil || from.Sub(s.at) >= maxTrail:
-			return from, first
+		if ready, want := readyOf(s); ready >= want || !th.gone.IsZero() {
+			break
 		}
+		first = s
 	}
-	return from, first
+	return first
 }

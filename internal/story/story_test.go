@@ -304,6 +304,22 @@ func TestCreatedAndDeleted(t *testing.T) {
 		"100-100 info: Deployment web deleted")
 }
 
+// TestNamespaceDeleted: what is in a Namespace that is deleted goes with it.
+func TestNamespaceDeleted(t *testing.T) {
+	l := newLog(t)
+	l.initial(`{kind: Namespace, metadata: {name: shop}}`)
+	l.initial(deployment(1, 2, "r/web:1.0", "kubectl-create", "1", done(1, 2)))
+	l.put(10, `{kind: Namespace, metadata: {name: shop, deletionTimestamp: "2026-01-02T14:00:10Z"}}`)
+	l.put(14, deployment(1, 2, "r/web:1.0", "kubectl-create", "1", "observedGeneration: 1"))
+	s := l.want("Deployment/web", 16, "10- warning: Namespace shop terminates; still so at the end of the story")
+	if m := main(s); len(m.Entries) != 2 {
+		t.Errorf("%+v", m.Entries)
+	}
+	l.remove(15, "Deployment/web")
+	l.remove(18, "Namespace/shop")
+	l.want("Deployment/web", 20, "10-18 info: Namespace shop deleted", "15-15 info: Deployment web deleted")
+}
+
 func TestScaling(t *testing.T) {
 	l := newLog(t)
 	l.initial(deployment(1, 2, "r/web:1.0", "kubectl-create", "1", done(1, 2)))
