@@ -48,7 +48,7 @@ func (t *teller) tellDeleted(th *thing, from time.Time, claims []*entry) *episod
 // is in it. That the object of the story is deleted is told as that.
 func (t *teller) ofDeletion(ep *episode, th *thing) {
 	in := th.kind == "Namespace"
-	ep.own = t.isOwn(th) || in && t.Key.Namespace() == th.key.Name()
+	ep.own = t.isOwn(th) || in && ep.Ongoing && t.Key.Namespace() == th.key.Name()
 	ep.covers = func(e *entry) bool {
 		return e.thing == th || in && e.Namespace == th.key.Name() && (e.Type != api.Deleted || !t.isTarget(e))
 	}

@@ -23,7 +23,7 @@ func (t *teller) cordons(node *thing, concerns func(from, to time.Time) bool) {
 		}
 		ep := &episode{rank: rankNode}
 		ep.Kind, ep.Severity, ep.From, ep.To, ep.Ongoing = api.EpisodeNode, api.EpisodeInfo, s.at, t.To, true
-		ep.claims = claim(s)
+		ep.claims, ep.said = claim(s), s.since("spec.unschedulable", "true")
 		var end *state
 		for _, later := range node.states[i+1:] {
 			if end == nil && !later.look().Spec.Unschedulable {

@@ -141,7 +141,7 @@ func (ep *episode) bad() bool { return ep.Ongoing && ep.Severity != api.EpisodeI
 // untold reports whether an episode is told although all of its entries belong to others, or
 // nothing has changed in the span: it is not over, and no other that is not over has them.
 func (ep *episode) untold() bool {
-	return ep.bad() && !slices.ContainsFunc(ep.claims, func(e *entry) bool { return e != nil && e.episode.bad() })
+	return ep.Ongoing && (ep.bad() || len(ep.claims) == 0 && len(ep.said) > 0) && !slices.ContainsFunc(ep.claims, func(e *entry) bool { return e != nil && e.episode.bad() })
 }
 
 // between follows what was changed before.
@@ -286,8 +286,8 @@ func (t *teller) isOwn(th *thing) bool {
 	return th != nil && th.resource == t.Resource && th.key == t.Key
 }
 
-// mainOf returns the most important episode: a worse one, then one that is not over, then one
-// about the object itself, then one of a more specific kind, then the first. A warning about
+// mainOf returns the most important episode: a worse one, then bad news that are not over, then one
+// about the object itself, then one that is not over, then one of a more specific kind, then the first. A warning about
 // the object itself that is not over is as bad as a failure. It is -1 if there is none.
 func mainOf(all []api.Episode, own []bool) int {
 	severity := func(i int) int {
@@ -307,8 +307,8 @@ func mainOf(all []api.Episode, own []bool) int {
 			continue
 		}
 		b := all[best]
-		if cmp.Or(cmp.Compare(severity(i), severity(best)), cmp.Compare(one(ep.Ongoing), one(b.Ongoing)),
-			cmp.Compare(one(own[i]), one(own[best])), cmp.Compare(kinds[ep.Kind], kinds[b.Kind])) > 0 {
+		if cmp.Or(cmp.Compare(severity(i), severity(best)), cmp.Compare(one(ep.Ongoing && severity(i) > 0), one(b.Ongoing && severity(best) > 0)),
+			cmp.Compare(one(own[i]), one(own[best])), cmp.Compare(one(ep.Ongoing), one(b.Ongoing)), cmp.Compare(kinds[ep.Kind], kinds[b.Kind])) > 0 {
 			best = i
 		}
 	}

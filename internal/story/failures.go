@@ -338,6 +338,14 @@ func addCause(all []said, c api.Cause) []said {
 	return all
 }
 
+// since returns what a field says of what was so before the story: no entry does.
+func (s *state) since(field, text string) []said {
+	if !s.initial {
+		return nil
+	}
+	return addCause(nil, s.cause(field, text))
+}
+
 // otherFailures describes the failures that are not described with a rollout.
 func (t *teller) otherFailures() {
 	var rest []*failure

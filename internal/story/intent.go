@@ -26,27 +26,32 @@ import (
 //	DaemonSet    updatedNumberScheduled counts Pods of the newest template, currentNumberScheduled
 //	             all that are on the right Nodes. OnDelete as above.
 
-// rolling reports whether a state proves that a rollout has begun and is not over. That Pods are
-// missing or not ready is no proof.
-func rolling(s *state) bool {
+// rolling reports whether a state proves that a rollout has begun and is not over, and what says
+// so. That Pods are missing or not ready is no proof, and with OnDelete, currentRevision is none.
+func rolling(s *state) (c api.Cause, proven bool) {
 	l := s.look()
-	switch st := l.Status; s.o.Kind {
+	st := l.Status
+	updated := func(field string, n, of int64) (api.Cause, bool) {
+		return s.cause("status."+field, fmt.Sprintf("%d of %d", n, of)), n < of
+	}
+	switch s.o.Kind {
 	case "StatefulSet":
 		if p := partition(l); p > 0 {
-			return st.UpdatedReplicas < replicas(l)-p
+			return updated("updatedReplicas", st.UpdatedReplicas, replicas(l)-p)
+		} else if onDelete(s) {
+			return updated("updatedReplicas", st.UpdatedReplicas, st.Replicas)
 		}
-		return st.CurrentRevision != st.UpdateRevision && !onDelete(s)
+		return s.cause("status.updateRevision", fmt.Sprintf("%s, currentRevision: %s", st.UpdateRevision, st.CurrentRevision)), st.CurrentRevision != st.UpdateRevision
 	case "DaemonSet":
-		return st.UpdatedNumberScheduled < st.CurrentNumberScheduled && !onDelete(s)
-	default:
-		switch c, _ := s.condition("Progressing"); c.Reason {
-		case "NewReplicaSetAvailable":
-			return false
-		case "NewReplicaSetCreated", "FoundNewReplicaSet", "ReplicaSetUpdated", "ProgressDeadlineExceeded":
-			return true
-		}
-		return st.Replicas > st.UpdatedReplicas
+		return updated("updatedNumberScheduled", st.UpdatedNumberScheduled, st.CurrentNumberScheduled)
 	}
+	switch c, _ := s.condition("Progressing"); c.Reason {
+	case "NewReplicaSetAvailable":
+		return api.Cause{}, false
+	case "NewReplicaSetCreated", "FoundNewReplicaSet", "ReplicaSetUpdated", "ProgressDeadlineExceeded":
+		return s.because(c), true
+	}
+	return updated("updatedReplicas", st.UpdatedReplicas, st.Replicas)
 }
 
 // onDelete reports whether Pods get the newest template only when somebody deletes them.
@@ -112,7 +117,7 @@ func (t *teller) pauses() {
 			case paused && ep == nil:
 				ep, first = &episode{rank: rankConfig}, s
 				ep.Kind, ep.Severity, ep.From, ep.To, ep.Ongoing = api.EpisodeRollout, api.EpisodeInfo, s.at, t.To, true
-				ep.claims = claim(s)
+				ep.claims, ep.said = claim(s), s.since("spec.paused", "true")
 				ep.Title = fmt.Sprintf("rollouts of %s paused%s", th.key.Name(), s.entry.by())
 			case paused && s.entry != nil && !s.entry.onlyStatus && s.look().Metadata.Generation != th.states[i-1].look().Metadata.Generation:
 				edits = append(edits, s.entry.with(shortened(s.entry.What)...))

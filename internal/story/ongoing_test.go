@@ -5,6 +5,7 @@ package story_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/watchkeeper/watchkeeper/internal/api"
@@ -67,6 +68,23 @@ func TestBegunBefore(t *testing.T) {
 				t.Errorf("%q", lines(s))
 			}
 		})
+	}
+	// So is what is no bad news.
+	for id, test := range map[string]struct{ text, want, says string }{
+		"Node/n1":         {node("True", "", "", "unschedulable: true"), "Node n1 cordoned", "spec.unschedulable"},
+		"Deployment/web":  {strings.Replace(deployment(1, 1, "r/web:1.0", "m", "1", done(1, 1)), "spec: {", "spec: {paused: true, ", 1), "rollouts of web paused", "spec.paused"},
+		"StatefulSet/web": {strings.NewReplacer("kind: Deployment", "kind: StatefulSet", "spec: {replicas", "spec: {updateStrategy: {type: OnDelete}, replicas").Replace(deployment(2, 2, "r/web:1.1", "m", "", "observedGeneration: 2, replicas: 2, readyReplicas: 2, updatedReplicas: 1, currentRevision: a, updateRevision: b")), "rollout of web to r/web:1.1, takes effect as its Pods are deleted (OnDelete): 1 of 2 Pods updated, 2 ready", "status.updatedReplicas"},
+		"DaemonSet/web":   {strings.NewReplacer("kind: Deployment", "kind: DaemonSet", "spec: {replicas", "spec: {updateStrategy: {type: OnDelete}, replicas").Replace(deployment(2, 2, "r/web:1.1", "m", "", "observedGeneration: 2, desiredNumberScheduled: 2, currentNumberScheduled: 2, numberAvailable: 2, numberReady: 2, updatedNumberScheduled: 1")), "rollout of web to r/web:1.1, takes effect as its Pods are deleted (OnDelete): 1 of 2 Pods updated, 2 available", "status.updatedNumberScheduled"},
+	} {
+		l := newLog(t)
+		l.initial(test.text)
+		if id == "Deployment/web" {
+			l.initial(replicaSet("a", "r/web:1.0", ""))
+		}
+		s := l.want(id, 40, "..0- info: "+test.want)
+		if c := main(s).Causes; len(c) != 1 || c[0].Field != test.says {
+			t.Errorf("%s: %+v", id, c)
+		}
 	}
 	// What is known of it begins later than the span.
 	l := newLog(t)

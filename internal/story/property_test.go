@@ -32,7 +32,7 @@ func verify(t testing.TB, in story.Input, s api.Story) {
 		if e.Main {
 			mains++
 		}
-		if e.From.Before(last) || e.To.Before(e.From) || e.Title == "" || strings.ContainsAny(e.Title, "\n\r") || len(e.Entries) == 0 && (!e.Ongoing || e.Severity == api.EpisodeInfo) {
+		if e.From.Before(last) || e.To.Before(e.From) || e.Title == "" || strings.ContainsAny(e.Title, "\n\r") || len(e.Entries) == 0 && (!e.Ongoing || len(e.Causes) == 0) {
 			t.Errorf("episode %v to %v %q with %d entries, after %v", e.From, e.To, e.Title, len(e.Entries), last)
 		}
 		last = e.From

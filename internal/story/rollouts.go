@@ -26,6 +26,7 @@ type rollout struct {
 	acted    bool      // the controller has seen the change
 	begin    int       // index of the state
 	end      int       // index after the last state
+	proof    []said    // without an entry, what says that it was in progress
 	before   *corev1.PodTemplateSpec
 	after    *corev1.PodTemplateSpec
 	done     time.Time // when all Pods were replaced and available; zero if they were not
@@ -67,11 +68,12 @@ func rolloutsOf(th *thing, t *teller) (all []*rollout) {
 	var open *rollout
 	for i, s := range th.states {
 		template := templateOf(s)
+		proof, proven := rolling(s)
 		switch {
 		case template == nil, s.look().Spec.Paused && runs != nil: // what is changed meanwhile waits
 		case s.initial && s.look().Spec.Paused && t.replicaSets(th, template) == nil:
 			runs = &corev1.PodTemplateSpec{} // another one, which is not known
-		case s.initial && !rolling(s):
+		case s.initial && !proven:
 			templates, runs = append(templates, template), template
 		case runs == nil || !reflect.DeepEqual(runs, template) || i > 0 && reaches(th.states[i-1], s):
 			if open != nil && !open.acted && t.replicaSets(th, open.after) == nil { // changed twice before the controller looked
@@ -82,7 +84,7 @@ func rolloutsOf(th *thing, t *teller) (all []*rollout) {
 				}
 				r := &rollout{workload: th, from: s.at, to: end, entry: s.entry, begin: i, end: len(th.states), before: runs, after: template}
 				if s.initial {
-					r.before = template // not known
+					r.before, r.proof = template, addCause(nil, proof) // what was before is not known
 				}
 				if runs != nil && !reflect.DeepEqual(runs, template) && (slices.ContainsFunc(templates, equalTo(template)) || t.hadTemplate(r)) {
 					r.back = true
@@ -194,7 +196,7 @@ func (t *teller) failuresOf(r *rollout) (all []*failure) {
 func (t *teller) tellRollout(r, before *rollout) {
 	th := r.workload
 	failures := t.failuresOf(r)
-	ep := &episode{rank: rankRollout}
+	ep := &episode{rank: rankRollout, said: r.proof}
 	ep.Kind, ep.Severity, ep.From, ep.To = api.EpisodeRollout, api.EpisodeInfo, r.from, r.to
 	r.ep = ep
 	ep.workloads = []name{th.named()}
