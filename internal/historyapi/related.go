@@ -189,6 +189,9 @@ func (w *storyWriter) relate(all []*candidate, target kube.Resource, key kube.Ke
 			c.related = true
 			down(c)
 			up(c)
+			for _, former := range w.owners(target, key) { // of an orphan
+				up(&candidate{owned: former})
+			}
 		}
 	}
 	for _, c := range all {
@@ -206,6 +209,23 @@ func (w *storyWriter) relate(all []*candidate, target kube.Resource, key kube.Ke
 		}
 	}
 	w.relateOthers(all, target, key)
+}
+
+// owners returns the owners that the versions of an object have.
+func (w *storyWriter) owners(r kube.Resource, key kube.Key) (all []ownedBy) {
+	ranges, _ := w.ranges(r)
+	for _, one := range ranges {
+		for e, err := range one.Versions(w.r.Context(), key, one.from) {
+			if err != nil || e.Object.RV > one.to {
+				break // reading them reports it
+			}
+			var owned ownedBy
+			if json.Unmarshal([]byte(e.Object.JSON), &owned) == nil && len(owned.Metadata.OwnerReferences) > 0 {
+				all = append(all, owned)
+			}
+		}
+	}
+	return all
 }
 
 // relateOthers adds what is not related by owner: where Pods run, what they use, and what

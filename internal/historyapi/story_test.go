@@ -121,7 +121,7 @@ func TestStory(t *testing.T) {
 	}
 	// With a Namespace, all that is in it is deleted.
 	other := decoded[api.Story](t, f.story(historyapi.StoryPath+"/api/v1/namespaces/elsewhere/pods/web-a-1?since=2h"))
-	if got := subjects(other); !slices.Equal(got, []string{"Event about Node/n1", "Namespace/elsewhere", "Node/n1", "Pod/web-a-1", "ResourceQuota/quota"}) {
+	if got := subjects(other); !slices.Equal(got, []string{"Event about Node/n1", "Namespace/elsewhere", "Node/n1", "Pod/web-a-1"}) {
 		t.Errorf("in a Namespace that is deleted: %q", got)
 	}
 	short := decoded[api.Story](t, f.story(storyOfWeb+"?since="+f.when(0.5)+"&until="+f.when(1.5)))
@@ -145,6 +145,24 @@ func TestStory(t *testing.T) {
 		if s, _ := statusOf(t, f.story(path)); int(s.Code) != code {
 			t.Errorf("%s: %+v", path, s)
 		}
+	}
+}
+
+// TestStoryOfOrphan: what owned an object is in its story, although its newest version does not
+// name it.
+func TestStoryOfOrphan(t *testing.T) {
+	f := newFixtureAt(t, fakeapi.New(fakeapi.Options{}))
+	deployments, sets := f.Stream(pasttest.Deployments, 100, 0), f.Stream(kube.Resource{Group: "apps", Version: "v1", Name: "replicasets"}, 100, 0)
+	const deployment, set = `{kind: Deployment, apiVersion: apps/v1, metadata: {uid: d}}`, `{kind: ReplicaSet, apiVersion: apps/v1, metadata: {uid: r%s}}`
+	f.Event(deployments, kube.Added, "default/web", 101, deployment)
+	f.Event(sets, kube.Added, "default/web-a", 102, fmt.Sprintf(set, ", ownerReferences: [{kind: Deployment, name: web, uid: d, controller: true}]"))
+	f.Event(sets, kube.Modified, "default/web-a", 103, fmt.Sprintf(set, ""))
+	f.Event(deployments, kube.Deleted, "default/web", 104, deployment)
+	f.Events(deployments, 200)
+	f.Events(sets, 200)
+	s := decoded[api.Story](t, f.story(historyapi.StoryPath+"/apis/apps/v1/namespaces/default/replicasets/web-a?since=2h"))
+	if !slices.ContainsFunc(s.Episodes, func(ep api.Episode) bool { return ep.Title == "Deployment web deleted" }) {
+		t.Errorf("%+v", s.Episodes)
 	}
 }
 

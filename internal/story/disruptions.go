@@ -37,14 +37,18 @@ func (t *teller) disruptions() {
 			described[e] = ep.rank == rankNode || described[e]
 		}
 	}
-	groups := map[string][]hit{}
-	var keys []string
+	type key struct {
+		reason string
+		of     name
+	}
+	groups := map[key][]hit{}
+	var keys []key
 	for _, pod := range t.ofKind("Pod") {
 		c, s := t.disruption(pod)
 		if s == nil || s.initial || s.entry == nil || described[s.entry] {
 			continue
 		}
-		key := c.Reason + "\x00" + t.workload(pod).String()
+		key := key{c.Reason, t.workload(pod)}
 		keys = appendOnce(keys, key)
 		groups[key] = append(groups[key], hit{pod, s, c})
 	}
@@ -70,9 +74,10 @@ func (t *teller) tellDisruption(all []hit) {
 	if first.condition.Reason == "EvictionByEvictionAPI" {
 		ep.Severity = api.EpisodeWarning
 	}
-	var pods, said []string
+	var pods []*thing
+	var said []string
 	for _, h := range all {
-		pods = appendOnce(pods, h.pod.key.Name())
+		pods = append(pods, h.pod)
 		ep.claims = append(ep.claims, claim(h.state)...)
 		ep.said = addCause(ep.said, h.state.because(h.condition))
 		if h.state.at.After(ep.To) {
@@ -112,7 +117,7 @@ func (t *teller) tellDisruption(all []hit) {
 		ep.Title += " (" + brief(said[0]) + ")"
 	}
 	ep.workloads = []name{wl}
-	ep.covers = func(e *entry) bool { return e.Kind == "Pod" && slices.Contains(pods, e.Name) }
+	ep.covers = func(e *entry) bool { return slices.Contains(pods, e.thing) }
 	t.add(ep)
 }
 

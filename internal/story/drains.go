@@ -35,12 +35,11 @@ func (t *teller) cordons(node *thing, concerns func(from, to time.Time) bool) {
 		if !concerns(ep.From, ep.To) {
 			continue
 		}
-		var evicted []string
 		var pods []*thing
 		var hits []hit
 		for _, pod := range t.podsOn(node.key.Name(), ep.From, ep.To) {
 			if c, d := t.disruption(pod); d != nil && c.Reason == "EvictionByEvictionAPI" && within(d.at, ep.From, ep.To) {
-				evicted, pods = append(evicted, pod.key.Name()), append(pods, pod)
+				pods = append(pods, pod)
 				hits = append(hits, hit{pod, d, c})
 				ep.claims = append(ep.claims, claim(d)...)
 				ep.said = addCause(ep.said, d.because(c))
@@ -48,7 +47,7 @@ func (t *teller) cordons(node *thing, concerns func(from, to time.Time) bool) {
 			}
 		}
 		title := fmt.Sprintf("Node %s cordoned%s", node.key.Name(), s.entry.by())
-		if len(evicted) > 0 {
+		if len(pods) > 0 {
 			ep.Severity = api.EpisodeWarning
 			title = fmt.Sprintf("Node %s drained: cordoned%s, %s evicted by the eviction API", node.key.Name(), s.entry.by(), t.counted(pods))
 		}
@@ -59,7 +58,7 @@ func (t *teller) cordons(node *thing, concerns func(from, to time.Time) bool) {
 		}
 		ep.Title = title
 		ep.covers = func(e *entry) bool {
-			return e.thing == node || e.Kind == "Pod" && slices.Contains(evicted, e.Name) || e.event == nil && slices.Contains(budgets, e.thing)
+			return e.thing == node || slices.Contains(pods, e.thing) || e.event == nil && slices.Contains(budgets, e.thing)
 		}
 		t.add(ep)
 	}

@@ -104,7 +104,7 @@ func (t *teller) assemble() []api.Episode {
 	out := make([]api.Episode, 0, len(all))
 	own := make([]bool, 0, len(all))
 	for _, ep := range all {
-		ep.own = ep.own || slices.ContainsFunc(ep.claims, t.isTarget) || slices.ContainsFunc(ep.workloads, func(n name) bool { return n == t.target() })
+		ep.own = ep.own || slices.ContainsFunc(ep.claims, t.isTarget) || slices.ContainsFunc(ep.workloads, func(n name) bool { return t.isOwn(t.byUID[n.uid]) })
 		own = append(own, ep.own)
 		slices.SortFunc(ep.entries, func(a, b *entry) int { return cmp.Compare(a.order, b.order) })
 		ep.From, ep.To = ep.From.UTC(), ep.To.UTC()
@@ -156,7 +156,7 @@ func (ep *episode) between() string {
 func (t *teller) others() (all []*episode) {
 	var open *episode
 	for _, e := range t.entries {
-		if e.episode != nil || t.strangers[e.thing] {
+		if e.episode != nil || !t.tells(e) {
 			continue
 		}
 		if open == nil || e.Time.Sub(open.To) > maxQuiet {
@@ -226,56 +226,67 @@ func otherTitle(ep *episode) string {
 // what happened to it is a part of what happened to all, and is told as that.
 var Workloads = []string{"ReplicaSet", "Deployment", "StatefulSet", "DaemonSet"}
 
-// findStrangers finds the Pods, ReplicaSets and Nodes that the story is not about: those that
-// the object neither owns, nor is owned by or runs on.
+// findStrangers finds the objects that the story is not about: for a Pod or a ReplicaSet, what it
+// neither owns nor is owned by, and for a Node, the Pods of others.
 func (t *teller) findStrangers() {
-	target := t.target()
-	if target.kind != "Pod" && target.kind != "ReplicaSet" {
-		return
-	}
-	chain := func(th *thing) (all []name) {
-		for th != nil && len(all) < 4 {
-			all = append(all, th.named())
-			c := th.controller()
-			if c == nil {
-				break
+	own := slices.DeleteFunc(slices.Clone(t.things), func(th *thing) bool { return !t.isOwn(th) })
+	for _, th := range t.ofKind(append([]string{"Pod"}, Workloads...)...) {
+		t.strangers[th] = len(own) > 0 && !slices.ContainsFunc(own, func(one *thing) bool {
+			switch one.kind {
+			case "Pod", "ReplicaSet":
+				return slices.Contains(t.owners(th), one) || slices.Contains(t.owners(one), th)
+			case "Node":
+				return th.kind != "Pod" || th.final().asPod().Spec.NodeName == one.key.Name()
 			}
-			th = t.byUID[string(c.UID)]
-		}
-		return all
+			return true
+		})
 	}
-	var above []name
-	for _, th := range t.ofKind(target.kind) {
-		if th.named() == target {
-			above = append(above, chain(th)...)
-		}
-	}
-	nodes := map[string]bool{}
-	for _, th := range t.ofKind("Pod", "ReplicaSet") {
-		if !slices.Contains(above, th.named()) && !slices.Contains(chain(th), target) {
-			t.strangers[th] = true
-		} else if th.kind == "Pod" {
-			nodes[th.final().asPod().Spec.NodeName] = true
-		}
-	}
-	for _, th := range t.ofKind("Node") {
-		t.strangers[th] = !nodes[th.key.Name()]
+	if len(own) > 0 && (own[0].kind == "Pod" || own[0].kind == "ReplicaSet") {
+		t.lives = own
 	}
 }
 
-// foreign reports whether an episode is one of strangers.
+// owners returns a thing and what it ever was owned by.
+func (t *teller) owners(th *thing) []*thing {
+	all := []*thing{th}
+	for i := 0; i < len(all); i++ {
+		for _, s := range all[i].states {
+			for _, o := range s.look().Metadata.OwnerReferences {
+				if owner := t.byUID[string(o.UID)]; owner != nil {
+					all = appendOnce(all, owner)
+				}
+			}
+		}
+	}
+	return all
+}
+
+// concerns reports whether the story is about a thing at some time of a span. A Node concerns it
+// while one of its Pods is there, and what a Pod or a ReplicaSet is owned by while that exists.
+func (t *teller) concerns(th *thing, from, to time.Time) bool {
+	switch {
+	case t.isOwn(th):
+		return true
+	case t.strangers[th]:
+		return false
+	case th != nil && th.kind == "Node":
+		return t.Resource.Name == "nodes" && th.key == t.Key || slices.ContainsFunc(t.podsOn(th.key.Name(), from, to), func(pod *thing) bool { return !t.strangers[pod] })
+	}
+	return t.lives == nil || slices.ContainsFunc(t.lives, func(th *thing) bool { return th.existed(from, to) })
+}
+
+// tells reports whether the story has an entry if no episode does.
+func (t *teller) tells(e *entry) bool {
+	return t.concerns(e.thing, e.Time.Add(-maxTrail), e.Time.Add(maxTrail))
+}
+
+// foreign reports whether an episode is not one of the story.
 func (t *teller) foreign(ep *episode) bool {
-	return !ep.own && len(ep.claims) > 0 && !slices.ContainsFunc(ep.claims, func(e *entry) bool { return e != nil && !t.strangers[e.thing] })
-}
-
-// target names the object of the story.
-func (t *teller) target() name {
-	for _, th := range t.things {
-		if t.isOwn(th) {
-			return th.named()
-		}
+	to := ep.To
+	if to.Before(ep.From) {
+		to = ep.From
 	}
-	return name{}
+	return !ep.own && (!t.concerns(nil, ep.From, to) || len(ep.claims) > 0 && !slices.ContainsFunc(ep.claims, func(e *entry) bool { return e != nil && t.concerns(e.thing, ep.From, to) }))
 }
 
 // isTarget reports whether an entry is about the object of the story.

@@ -130,25 +130,25 @@ func (t *teller) readEvent(o *Object) {
 	}
 }
 
-// appendOnce appends a text that a list does not have.
-func appendOnce(list []string, text string) []string {
-	if slices.Contains(list, text) {
+// appendOnce appends what a list does not have.
+func appendOnce[T comparable](list []T, one T) []T {
+	if slices.Contains(list, one) {
 		return list
 	}
-	return append(list, text)
+	return append(list, one)
 }
 
 // link finds the things that Events are about: by UID, and by name if the Event has none.
 func (t *teller) link() {
 	byName := map[name]*thing{}
 	for _, th := range t.things {
-		byName[th.named()] = th // the last one of the name
+		byName[name{th.kind, th.key.Namespace(), th.key.Name(), ""}] = th // the last one of the name
 	}
 	for _, e := range t.events {
 		ref := e.event.about()
 		e.thing = t.byUID[ref.UID]
 		if e.thing == nil { // the kubelet's Events about Nodes have the name as UID
-			e.thing = byName[name{ref.Kind, ref.Namespace, ref.Name}]
+			e.thing = byName[name{ref.Kind, ref.Namespace, ref.Name, ""}]
 		}
 	}
 	for _, e := range t.entries {
@@ -156,7 +156,7 @@ func (t *teller) link() {
 		case e.thing != nil:
 			e.about = t.workload(e.thing)
 		case e.event != nil:
-			e.about = name{e.Kind, e.Namespace, e.Name}
+			e.about = name{e.Kind, e.Namespace, e.Name, e.event.about().UID}
 		}
 	}
 }

@@ -222,13 +222,17 @@ const maxApart = 2 * time.Minute
 func groupFailures(all []*failure) (groups []*group) {
 	all = slices.Clone(all)
 	slices.SortStableFunc(all, func(a, b *failure) int { return a.from.Compare(b.from) })
-	open, last := map[string]*group{}, map[string]time.Time{} // when the last failure began
+	type key struct {
+		class string
+		of    name
+	}
+	open, last := map[key]*group{}, map[key]time.Time{} // when the last failure began
 	for _, f := range all {
 		class := f.fault.class
 		if class == notReady { // containers that crash are not ready in between
 			class = crashed
 		}
-		key := class + "\x00" + f.workload.kind + "\x00" + f.workload.namespace + "\x00" + f.workload.name
+		key := key{class, f.workload}
 		g := open[key]
 		if g == nil || f.from.Sub(g.to) > maxApart || f.from.Sub(last[key]) > maxBetween {
 			g = &group{from: f.from, to: f.to}
@@ -387,8 +391,9 @@ func (t *teller) otherFailures() {
 		t.addRollout(&n, g)
 		n.tell(ep)
 		ep.Title += t.ending(ep, g)
-		of := pods(g.all)
-		ep.covers = func(e *entry) bool { return e.Kind == "Pod" && slices.Contains(of, e.Name) }
+		ep.covers = func(e *entry) bool {
+			return slices.ContainsFunc(g.all, func(f *failure) bool { return f.pod == e.thing })
+		}
 		ep.workloads = []name{wl}
 		t.add(ep)
 	}

@@ -340,3 +340,53 @@ func TestNodeDeleted(t *testing.T) {
 	l.remove(20, "Node/n1")
 	l.want("Node/n1", 60, "20-20 failed: Node n1 deleted; on it Pod web-a-1")
 }
+
+// TestOwnTime: the stories of a Pod and a ReplicaSet are about the time in which they existed, and
+// about what owned them then.
+func TestOwnTime(t *testing.T) {
+	l := failedRollout(t)
+	l.initial(node("True", "KubeletReady", "", ""))
+	l.put(30, deployment(3, 2, "r/web:1.2", "helm", "2", "observedGeneration: 2"))
+	l.remove(31, "Pod/web-b-1")
+	l.remove(31, "Pod/web-b-2")
+	l.put(32, replicaSet("c", "r/web:1.2", ""))
+	l.put(33, pod("web-c-1", "web-c", "", "", running))
+	l.put(34, deployment(3, 2, "r/web:1.2", "helm", "3", done(3, 2)))
+	l.remove(40, "Pod/web-c-1")
+	l.put(80, node("True", "KubeletReady", "", "unschedulable: true"))
+	l.put(90, node("True", "KubeletReady", "", ""))
+	const rollout = "30-34 info: rollout of web from 1.1 to 1.2 (revision 3, by helm), complete after 4s"
+	for id, want := range map[string][]string{"Pod/web-c-1": {rollout, "40-40 info: Pod web-c-1 deleted"}, "ReplicaSet/web-c": {rollout}} {
+		l.want(id, 120, want...)
+	}
+	// Its Deployment is deleted, and it is kept.
+	orphan := strings.NewReplacer("ownerReferences", "former", "spec: {template", "spec: {replicas: 0, template").Replace(replicaSet("c", "r/web:1.2", ""))
+	l.put(100, orphan)
+	l.remove(100, "Deployment/web")
+	left := []string{rollout, "32-100 info: Pod web-c-1 deleted; other: 2 changes of ReplicaSet web-c, 2 changes of Pod web-c-1", "100-100 info: Deployment web deleted"}
+	l.want("ReplicaSet/web-c", 109, left...)
+	// Another Deployment of the name does not concern it, nor do its Pods the other one.
+	again := strings.NewReplacer("uid-Deployment-web", "uid-2", "name: web,", "name: web, uid: uid-2,")
+	l.put(110, again.Replace(deployment(1, 1, "r/web:2", "m", "1", "observedGeneration: 1, replicas: 1, updatedReplicas: 1")))
+	l.want("ReplicaSet/web-c", 160, left...)
+	l.put(120, again.Replace(replicaSet("d", "r/web:2", "")))
+	l.put(125, pod("web-d-1", "web-d", "", "", backOff))
+	l.want("Pod/web-d-1", 160, "110- failed: Deployment web created with r/web:2 (revision 1, by m) failed: 1 Pod CrashLoopBackOff (exit 1: no database); still so at the end of the story, with 0 of 1 ready")
+}
+
+// TestSameName: a Pod of a StatefulSet that is on another Node now is another one.
+func TestSameName(t *testing.T) {
+	l := newLog(t)
+	db := func(uid, on, status string) string {
+		return fmt.Sprintf(`{kind: Pod, metadata: {name: db-0, uid: %s}, spec: {nodeName: %s, containers: [{name: web, image: x}]}, status: {%s}}`, uid, on, status)
+	}
+	l.initial(node("True", "", "", ""))
+	l.initial(db("first", "n2", running))
+	l.put(10, db("first", "n2", fmt.Sprintf(disruption, "EvictionByEvictionAPI", "Eviction API: evicting")))
+	l.remove(12, "Pod/db-0")
+	l.put(13, db("second", "n1", running))
+	l.put(20, node("True", "", "", "unschedulable: true"))
+	l.put(30, db("second", "n1", fmt.Sprintf(disruption, "EvictionByEvictionAPI", "Eviction API: evicting")))
+	l.remove(31, "Pod/db-0")
+	l.want("Node/n1", 60, "13-13 info: Pod db-0: created", "20- warning: Node n1 drained: cordoned by kubectl-cordon, Pod db-0 evicted by the eviction API; still so at the end of the story")
+}

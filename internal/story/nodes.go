@@ -31,23 +31,10 @@ func (t *teller) nodeDown(node string, from, to time.Time) bool {
 	return false
 }
 
-// elsewhere reports whether an entry is about a Node that none of the Pods of the story was on
-// then. It removes it from its state.
-func (t *teller) elsewhere(e *entry) bool {
-	if e.Kind != "Node" || t.Resource.Name == "nodes" || len(t.podsOn(e.Name, e.Time.Add(-maxTrail), e.Time.Add(maxTrail))) > 0 {
-		return false
-	}
-	if e.state != nil {
-		e.state.entry = nil
-	}
-	return true
-}
-
 // nodes describes times in which Nodes were not ready, under pressure, or cordoned.
 func (t *teller) nodes() {
 	for _, node := range t.ofKind("Node") {
-		own := t.isOwn(node)
-		concerns := func(from, to time.Time) bool { return own || len(t.podsOn(node.key.Name(), from, to)) > 0 }
+		concerns := func(from, to time.Time) bool { return t.concerns(node, from, to) }
 		for _, span := range t.spansOf(node, "Ready", "False", "Unknown") {
 			if concerns(span.from, span.to) {
 				t.tellNode(node, span, "NotReady", api.EpisodeFailed)
@@ -69,7 +56,7 @@ func (t *teller) nodes() {
 				ep.Severity = api.EpisodeFailed
 				ep.Title += "; on it " + t.counted(pods)
 			}
-			ep.own = own
+			ep.own = t.isOwn(node)
 			t.add(ep)
 		}
 	}
@@ -88,9 +75,8 @@ func (t *teller) tellNode(node *thing, span conditionSpan, state, severity strin
 		reasons = []string{"TerminationByKubelet"}
 	}
 	var pods, disrupted []*thing
-	remain, how, on := 0, "", map[string]bool{}
+	remain, how := 0, ""
 	for _, pod := range t.podsOn(node.key.Name(), ep.From, ep.To) {
-		on[pod.key.Name()] = true
 		pods = append(pods, pod)
 		ep.workloads = append(ep.workloads, t.workload(pod))
 		if c, s := t.disruption(pod); s != nil && slices.Contains(reasons, c.Reason) && within(s.at, ep.From, ep.To.Add(maxTrail)) {
@@ -118,7 +104,7 @@ func (t *teller) tellNode(node *thing, span conditionSpan, state, severity strin
 			}
 		}
 	}
-	if len(on) > 0 {
+	if len(pods) > 0 {
 		title += "; on it " + t.counted(pods)
 		if n := len(disrupted); n > 0 {
 			title = strings.TrimSuffix(title, t.counted(pods)) + t.counted(disrupted) + " " + how
@@ -134,7 +120,7 @@ func (t *teller) tellNode(node *thing, span conditionSpan, state, severity strin
 		title += "; over after " + t.took(span.from, span.to)
 	}
 	ep.Title = title
-	ep.covers = func(e *entry) bool { return e.thing == node || e.Kind == "Pod" && on[e.Name] }
+	ep.covers = func(e *entry) bool { return e.thing == node || slices.Contains(pods, e.thing) }
 	t.add(ep)
 }
 
@@ -187,8 +173,7 @@ func within(at, from, to time.Time) bool { return !at.Before(from) && !at.After(
 // podsOn returns the Pods that were on a Node in a time.
 func (t *teller) podsOn(node string, from, to time.Time) (all []*thing) {
 	for _, pod := range t.ofKind("Pod") {
-		at, _ := pod.begin()
-		if pod.final().asPod().Spec.NodeName == node && !at.After(to) && (pod.gone.IsZero() || !pod.gone.Before(from)) {
+		if pod.final().asPod().Spec.NodeName == node && pod.existed(from, to) {
 			all = append(all, pod)
 		}
 	}

@@ -126,7 +126,8 @@ func TestDeletedIsNotRecovered(t *testing.T) {
 	l.put(53, web(true)) // its replacement runs, for a second
 	l.want("Pod/web-b-1", 54.5, "10-36 failed: "+failed+", and 1 of 1 at the end of the story")
 	l.put(55, web(false))
-	l.want("Pod/web-b-1", 100, "10-36 failed: "+failed, "55- failed: "+short) // not since 14
+	l.want("Deployment/web", 100, "10-36 failed: "+failed, "55- failed: "+short) // not since 14
+	l.want("Pod/web-b-1", 100, "10-36 failed: "+failed)                          // it is gone
 	l = crashing()
 	l.put(53, web(true))
 	l.want("Pod/web-b-1", 90, "10-36 failed: "+failed+", and 1 of 1 after another 17s")

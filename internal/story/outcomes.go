@@ -103,13 +103,10 @@ func (t *teller) workloadOf(ep *episode) (found *thing) {
 		if !slices.Contains(ep.workloads, th.named()) || th.kind == "ReplicaSet" && th.controller() != nil {
 			continue
 		}
-		if th.named() == t.target() {
+		if t.isOwn(th) {
 			return th
 		}
-		if found == nil || found.named() != th.named() {
-			n++
-		}
-		found = th
+		n, found = n+1, th
 	}
 	if n > 1 {
 		return nil

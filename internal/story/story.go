@@ -66,9 +66,10 @@ type teller struct {
 	Input
 	things    []*thing
 	byUID     map[string]*thing
-	edges     map[int64]edge // by the time in nanoseconds
-	strangers map[*thing]bool
-	events    []*entry // about Events
+	edges     map[int64]edge  // by the time in nanoseconds
+	strangers map[*thing]bool // of which the story is not
+	lives     []*thing        // the story's own, if it is only about the time in which they existed
+	events    []*entry        // about Events
 	entries   []*entry
 	episodes  []*episode
 	comparer  change.Comparer
@@ -133,7 +134,6 @@ func newTeller(in Input) *teller {
 	}
 	t.link()
 	t.findStrangers()
-	t.entries = slices.DeleteFunc(t.entries, t.elsewhere)
 	slices.SortStableFunc(t.entries, (*entry).compare)
 	for i, e := range t.entries {
 		e.order = i

@@ -163,6 +163,11 @@ func (th *thing) begin() (at time.Time, created bool) {
 	return th.states[0].at, !th.states[0].initial
 }
 
+// existed reports whether a thing existed at some time of a span.
+func (th *thing) existed(from, to time.Time) bool {
+	return !th.states[0].at.After(to) && (th.gone.IsZero() || !th.gone.Before(from))
+}
+
 // at returns the state at a time: the last one that began until then; nil if there was none.
 func (th *thing) at(when time.Time) *state {
 	if !th.gone.IsZero() && !when.Before(th.gone) {
@@ -193,12 +198,12 @@ func (th *thing) controller() *metav1.OwnerReference {
 	return nil
 }
 
-// A name is a kind and a name within the namespace of the thing that names it.
-type name struct{ kind, namespace, name string }
+// A name names an object. Another object that has the same one later has another UID.
+type name struct{ kind, namespace, name, uid string }
 
 func (n name) String() string { return n.kind + " " + n.name }
 
-func (th *thing) named() name { return name{th.kind, th.key.Namespace(), th.key.Name()} }
+func (th *thing) named() name { return name{th.kind, th.key.Namespace(), th.key.Name(), th.uid} }
 
 // workload returns what a thing belongs to: for a Pod, its controller, and for a ReplicaSet
 // or a Job, the Deployment or CronJob that controls it; otherwise the thing itself.
@@ -212,7 +217,7 @@ func (t *teller) workload(th *thing) name {
 		if c == nil {
 			break
 		}
-		at = name{c.Kind, th.key.Namespace(), c.Name}
+		at = name{c.Kind, th.key.Namespace(), c.Name, string(c.UID)}
 		th = t.byUID[string(c.UID)]
 	}
 	return at
