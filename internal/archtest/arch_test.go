@@ -88,6 +88,7 @@ var imports = map[string][]string{
 	"internal/h2/h2test":        {},
 	"internal/robustness":       {},
 	"internal/rights":           {},
+	"internal/story/storytest":  {"internal/api"},
 	"internal/past/pasttest":    {"informer/kube", "informer/scan", "internal/history", "internal/timeline"},
 
 	"informer/clientgo/kubeconfig": {"informer"},
