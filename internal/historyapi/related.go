@@ -196,9 +196,9 @@ func (w *storyWriter) relate(all []*candidate, target kube.Resource, key kube.Ke
 	}
 	for _, c := range all {
 		ref := c.owned.Spec.ScaleTargetRef
-		switch m := c.owned.Metadata; {
+		switch {
 		case target.GroupResource() == "nodes" && c.kind == "Pod" && c.owned.Spec.NodeName == key.Name(),
-			target.GroupResource() == "namespaces" && m.DeletionTimestamp != nil && len(m.Finalizers) > 0:
+			target.GroupResource() == "namespaces" && c.key.Namespace() == key.Name():
 			mark(c)
 		case c.resource == target && c.key == key && ref.Name != "": // an autoscaler
 			for _, scaled := range all {

@@ -360,7 +360,6 @@ type ownedBy struct {
 		OwnerReferences   []metav1.OwnerReference `json:"ownerReferences"`
 		Labels            map[string]string       `json:"labels"`
 		DeletionTimestamp *metav1.Time            `json:"deletionTimestamp"`
-		Finalizers        []string                `json:"finalizers"`
 	} `json:"metadata"`
 	Spec struct {
 		NodeName       string `json:"nodeName"`

@@ -124,6 +124,11 @@ func TestStory(t *testing.T) {
 	if got := subjects(other); !slices.Equal(got, []string{"Event about Node/n1", "Namespace/elsewhere", "Node/n1", "Pod/web-a-1"}) {
 		t.Errorf("in a Namespace that is deleted: %q", got)
 	}
+	// A Namespace has all that is in it.
+	all := decoded[api.Story](t, f.story(historyapi.StoryPath+"/api/v1/namespaces/elsewhere?since=2h"))
+	if got := subjects(all); !slices.Equal(got, []string{"Event about Node/n1", "Namespace/elsewhere", "Node/n1", "Pod/web-a-1", "ResourceQuota/quota"}) {
+		t.Errorf("of a Namespace: %q", got)
+	}
 	short := decoded[api.Story](t, f.story(storyOfWeb+"?since="+f.when(0.5)+"&until="+f.when(1.5)))
 	if got := subjects(short); slices.Contains(got, "Node/n2") || !short.To.Equal(f.At(1.5)) || !short.From.Equal(f.At(.5)) || !slices.Contains(got, "Deployment/web") {
 		t.Errorf("of a second: %+v", short)
