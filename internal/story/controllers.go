@@ -5,6 +5,7 @@ package story
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -122,7 +123,8 @@ func (t *teller) jobs() {
 // configKinds are the kinds of objects that configure others, or limit them.
 var configKinds = []string{"ConfigMap", "Secret", "ResourceQuota", "LimitRange", "PodDisruptionBudget", "PriorityClass", "HorizontalPodAutoscaler"}
 
-// config describes changes of configuration: which keys, never their values.
+// config describes changes of configuration: which keys, never their values. That of a Node is its
+// labels.
 func (t *teller) config() {
 	described := map[*entry]bool{} // with what it is about
 	for _, ep := range t.episodes {
@@ -130,14 +132,15 @@ func (t *teller) config() {
 			described[e] = true
 		}
 	}
-	for _, th := range t.ofKind(configKinds...) {
+	for _, th := range t.ofKind(append([]string{"Node"}, configKinds...)...) {
 		var entries []*entry
-		for _, s := range th.states {
-			if s.entry != nil && !s.entry.onlyStatus && !described[s.entry] {
+		for i, s := range th.states {
+			labels := i > 0 && !maps.Equal(s.look().Metadata.Labels, th.states[i-1].look().Metadata.Labels)
+			if s.entry != nil && !s.entry.onlyStatus && !described[s.entry] && (th.kind != "Node" || labels) {
 				entries = append(entries, s.entry)
 			}
 		}
-		if th.last != nil && !described[th.last] {
+		if th.last != nil && !described[th.last] && th.kind != "Node" {
 			entries = append(entries, th.last)
 		}
 		for len(entries) > 0 {

@@ -390,3 +390,57 @@ func TestSameName(t *testing.T) {
 	l.remove(31, "Pod/db-0")
 	l.want("Node/n1", 60, "13-13 info: Pod db-0: created", "20- warning: Node n1 drained: cordoned by kubectl-cordon, Pod db-0 evicted by the eviction API; still so at the end of the story")
 }
+
+// TestDrainThenRollout: how many Pods are ready after a rollout has begun says nothing about a
+// drain that is not over.
+func TestDrainThenRollout(t *testing.T) {
+	l := newLog(t)
+	l.initial(node("True", "", "", ""))
+	l.initial(deployment(1, 2, "r/web:1.0", "m", "1", done(1, 2)))
+	l.initial(replicaSet("a", "r/web:1.0", "replicas: 2"))
+	l.initial(pod("web-a-1", "web-a", "", "", running))
+	l.put(10, node("True", "", "", "unschedulable: true"))
+	l.put(11, pod("web-a-1", "web-a", "", "", fmt.Sprintf(disruption, "EvictionByEvictionAPI", "Eviction API: evicting")))
+	l.remove(12, "Pod/web-a-1")
+	l.put(12, deployment(1, 2, "r/web:1.0", "m", "1", done(1, 1)))
+	l.put(14, deployment(1, 2, "r/web:1.0", "m", "1", done(1, 2)))
+	l.put(20, deployment(2, 2, "r/web:1.1", "m", "1", done(1, 2)))
+	l.put(22, deployment(2, 2, "r/web:1.1", "m", "2", strings.Replace(done(2, 2), "readyReplicas: 2", "readyReplicas: 0", 1)))
+	l.put(25, node("True", "", "", ""))
+	const drained = "10-25 warning: Node n1 drained: cordoned by kubectl-cordon, Pod web-a-1 evicted by the eviction API; uncordoned by kubectl-cordon after 15s; 2 of 2 ready when Deployment web was changed (1 at the lowest)"
+	if got := lines(l.tell("Deployment/web", 30)); got[0] != drained {
+		t.Errorf("%q", got)
+	}
+}
+
+// TestOwnEvidence: a change that is named with a failure does not make it begin earlier.
+func TestOwnEvidence(t *testing.T) {
+	l := newLog(t)
+	l.initial(alone("web", usesConfig, ready))
+	l.put(10, `{kind: ConfigMap, metadata: {name: settings}, data: {a: b}}`)
+	l.put(13, alone("web", usesConfig, backOff))
+	l.want("Pod/web", 60, "13- failed: 3s after ConfigMap settings, which the failed Pods use, was created: Pod web: CrashLoopBackOff (exit 1: no database), 1 restart; still so at the end of the story")
+}
+
+// TestNodeLabel: a label of a Node is told, and other changes of it as before.
+func TestNodeLabel(t *testing.T) {
+	l := newLog(t)
+	l.initial(node("True", "KubeletReady", "", ""))
+	l.put(10, strings.Replace(node("True", "KubeletReady", "", ""), "name: n1", "name: n1, labels: {disk: nvme}", 1))
+	for _, s := range []float64{11, 12, 13} {
+		l.put(s, strings.Replace(node("True", fmt.Sprint(s), "", ""), "name: n1", "name: n1, labels: {disk: nvme}", 1))
+	}
+	if got := lines(l.tell("Node/n1", 60)); got[0] != "10-10 info: Node n1: label disk=nvme added" {
+		t.Errorf("%q", got)
+	}
+}
+
+// TestNamespaceStory: that of a Namespace has the episodes of what is in it.
+func TestNamespaceStory(t *testing.T) {
+	l := failedRollout(t)
+	l.initial(`{kind: Namespace, metadata: {name: shop}}`)
+	l.put(60, `{kind: Namespace, metadata: {name: shop, deletionTimestamp: "2026-01-02T14:01:00Z"}}`)
+	if diff := cmp.Diff(lines(l.tell("Deployment/web", 70)), lines(l.tell("Namespace/shop", 70))); diff != "" {
+		t.Error(diff)
+	}
+}

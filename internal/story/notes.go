@@ -100,12 +100,10 @@ func (n *notes) tell(ep *episode) {
 		before = before[len(before)-maxNotes:] // the newest
 	}
 	var texts []string
-	from := ep.From
 	for _, one := range slices.Backward(before) {
 		texts = append(texts, one.text)
-		if from.Sub(one.entry.Time) <= maxTogether && !one.other {
+		if ep.From.Sub(one.entry.Time) <= maxTogether && !one.other {
 			ep.claims = append(ep.claims, one.entry)
-			ep.From = one.entry.Time
 		}
 	}
 	ep.before = strings.Join(texts, " and ")

@@ -26,14 +26,20 @@ func (t *teller) outcome(ep *episode) string {
 	if th == nil {
 		return text
 	}
-	end := th.at(ep.To)
-	if end == nil || t.readyPods(th, ep.To) < t.readyPods(th, end.at) { // its status is older than that
+	to, when := ep.To, "at its end"
+	for i, s := range th.states { // what follows a change of the workload is not of a Node, or of an eviction
+		if i > 0 && (ep.rank == rankNode || ep.rank == rankDisruption) && !ep.Ongoing && s.at.After(ep.From) && s.at.Before(to) && generationOf(th, i) != generationOf(th, i-1) {
+			to, when = s.at.Add(-1), "when "+t.called(th)+" was changed"
+		}
+	}
+	end := th.at(to)
+	if end == nil || t.readyPods(th, to) < t.readyPods(th, end.at) { // its status is older than that
 		return text
 	}
 	ready, want := readyOf(end)
 	lowest := ready
 	for _, s := range th.states {
-		if n, _ := readyOf(s); within(s.at, ep.From, ep.To) || s == th.at(ep.From) {
+		if n, _ := readyOf(s); within(s.at, ep.From, to) || s == th.at(ep.From) {
 			lowest = min(lowest, n)
 		}
 	}
@@ -44,6 +50,7 @@ func (t *teller) outcome(ep *episode) string {
 	switch {
 	case ep.Ongoing:
 		return text + fmt.Sprintf(", with %d of %d ready%s", ready, want, least)
+	case !to.Equal(ep.To):
 	case ready < want && !ep.replaced:
 		for i, s := range th.states {
 			n, enough := readyOf(s)
@@ -58,13 +65,12 @@ func (t *teller) outcome(ep *episode) string {
 				return fmt.Sprintf("; %d of %d ready at its end, and %d of %d %s", ready, want, n, enough, t.atEnd())
 			}
 		}
-		return fmt.Sprintf("; %d of %d ready at its end%s", ready, want, least)
 	case lowest == ready && ready >= want && t.edgeIn(ep.From, ep.To):
 		return "" // what was not observed is not known
 	case lowest == ready && ready >= want:
 		return fmt.Sprintf("; %d of %d ready all the time", ready, want)
 	}
-	return fmt.Sprintf("; %d of %d ready at its end%s", ready, want, least)
+	return fmt.Sprintf("; %d of %d ready %s%s", ready, want, when, least)
 }
 
 // atEnd names the last moment of which the story tells.
