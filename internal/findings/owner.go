@@ -14,6 +14,7 @@ import (
 
 	"github.com/watchkeeper/watchkeeper/informer/kube"
 	"github.com/watchkeeper/watchkeeper/internal/api"
+	"github.com/watchkeeper/watchkeeper/internal/change"
 )
 
 // resources has the resources of built-in kinds.
@@ -121,7 +122,9 @@ func (s *State) relate(f *Finding) {
 	}
 	// What Pods use does not matter to a Node or a budget.
 	if template != nil && f.Subject.Kind != "Node" && f.Subject.Kind != "PodDisruptionBudget" {
-		related = append(related, uses(f.Subject.Key.Namespace(), template)...)
+		for _, u := range change.Uses(template) {
+			related = append(related, refOf(u.Kind, f.Subject.Key.Namespace(), u.Name))
+		}
 	}
 	if len(nodes) <= maxNodes { // otherwise it is not about them
 		for name := range nodes {
@@ -145,59 +148,6 @@ func (s *State) relate(f *Finding) {
 
 // maxNodes is of how many Nodes the changes matter to Pods that fail alike.
 const maxNodes = 3
-
-// uses returns the configuration and the claims that Pods use.
-func uses(namespace string, spec *corev1.PodSpec) (all []Ref) {
-	use := func(kind, name string) {
-		if name != "" {
-			all = append(all, refOf(kind, namespace, name))
-		}
-	}
-	for _, v := range spec.Volumes {
-		switch {
-		case v.ConfigMap != nil:
-			use("ConfigMap", v.ConfigMap.Name)
-		case v.Secret != nil:
-			use("Secret", v.Secret.SecretName)
-		case v.PersistentVolumeClaim != nil:
-			use("PersistentVolumeClaim", v.PersistentVolumeClaim.ClaimName)
-		case v.Projected != nil:
-			for _, source := range v.Projected.Sources {
-				if source.ConfigMap != nil && source.ConfigMap.Name != "kube-root-ca.crt" {
-					use("ConfigMap", source.ConfigMap.Name)
-				}
-				if source.Secret != nil {
-					use("Secret", source.Secret.Name)
-				}
-			}
-		}
-	}
-	for _, c := range slices.Concat(spec.Containers, spec.InitContainers) {
-		for _, from := range c.EnvFrom {
-			if from.ConfigMapRef != nil {
-				use("ConfigMap", from.ConfigMapRef.Name)
-			}
-			if from.SecretRef != nil {
-				use("Secret", from.SecretRef.Name)
-			}
-		}
-		for _, env := range c.Env {
-			if env.ValueFrom == nil {
-				continue
-			}
-			if ref := env.ValueFrom.ConfigMapKeyRef; ref != nil {
-				use("ConfigMap", ref.Name)
-			}
-			if ref := env.ValueFrom.SecretKeyRef; ref != nil {
-				use("Secret", ref.Name)
-			}
-		}
-	}
-	for _, secret := range spec.ImagePullSecrets {
-		use("Secret", secret.Name)
-	}
-	return all
-}
 
 // quotaNames returns the quotas that an error names: "exceeded quota: compute, requested: …".
 func quotaNames(text string) (names []string) {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/watchkeeper/watchkeeper/informer/kube"
 	"github.com/watchkeeper/watchkeeper/informer/scan"
+	"github.com/watchkeeper/watchkeeper/internal/change"
 	"github.com/watchkeeper/watchkeeper/internal/history"
 	"github.com/watchkeeper/watchkeeper/internal/story"
 )
@@ -248,7 +249,7 @@ func (w *storyWriter) relateOthers(all []*candidate, target kube.Resource, key k
 		}
 		pod := &corev1.Pod{}
 		_ = json.Unmarshal([]byte(c.object.JSON), pod)
-		for _, u := range story.Uses(pod) {
+		for _, u := range change.Uses(&pod.Spec) {
 			uses[named{u.Kind, u.Name}] = true
 		}
 	}

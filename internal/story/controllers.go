@@ -10,8 +10,6 @@ import (
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/watchkeeper/watchkeeper/internal/api"
 	"github.com/watchkeeper/watchkeeper/internal/change"
 )
@@ -20,7 +18,7 @@ import (
 // controller refused them.
 func (t *teller) creations() {
 	for _, th := range t.things {
-		var spans []conditionSpan
+		var spans []span
 		if th.kind == "ReplicaSet" || th.kind == "ReplicationController" {
 			spans = t.spansOf(th, "ReplicaFailure", "True")
 		}
@@ -32,7 +30,7 @@ func (t *teller) creations() {
 		}
 		if len(spans) == 0 && len(refused) > 0 { // controllers without that condition
 			first, last := refused[0].entry, refused[len(refused)-1].entry
-			span := conditionSpan{from: first.Time, to: last.Time, known: true, condition: condition{Reason: refused[0].Reason, Message: refused[len(refused)-1].text()}}
+			span := span{from: first.Time, to: last.Time, condition: condition{Reason: refused[0].Reason, Message: refused[len(refused)-1].text()}}
 			if last.Until.After(span.to) {
 				span.to = last.Until
 			}
@@ -44,7 +42,7 @@ func (t *teller) creations() {
 	}
 }
 
-func (t *teller) tellCreation(th *thing, span conditionSpan, refused []*event) {
+func (t *teller) tellCreation(th *thing, span span, refused []*event) {
 	wl := t.workload(th)
 	for _, ep := range t.episodes {
 		if ep.rank == rankRollout && ep.Severity == api.EpisodeFailed && slices.Contains(ep.workloads, wl) && within(span.from, ep.From, ep.To) {
@@ -52,8 +50,7 @@ func (t *teller) tellCreation(th *thing, span conditionSpan, refused []*event) {
 			return // described there
 		}
 	}
-	ep := &episode{rank: rankCreation}
-	ep.Kind, ep.Severity, ep.From, ep.To, ep.Ongoing = api.EpisodeCreation, api.EpisodeFailed, span.from, span.to, span.open
+	ep := newEpisode(rankCreation, api.EpisodeFailed, span.from, span.to, span.open)
 	ep.claims = span.claims
 	message := unnamed(change.Because(span.condition.Message))
 	if span.condition.Type != "" {
@@ -88,12 +85,11 @@ func (t *teller) jobs() {
 		from, created := job.begin()
 		for _, end := range []struct{ typ, verb, severity string }{{"Failed", "failed", api.EpisodeFailed}, {"Complete", "complete", api.EpisodeInfo}} {
 			spans := t.spansOf(job, end.typ, "True")
-			if len(spans) == 0 || !spans[0].known {
+			if len(spans) == 0 || spans[0].first.initial {
 				continue
 			}
 			span := spans[0]
-			ep := &episode{rank: rankJob}
-			ep.Kind, ep.Severity, ep.From, ep.To = api.EpisodeJob, end.severity, from, span.from
+			ep := newEpisode(rankJob, end.severity, from, span.from, false)
 			ep.Title = fmt.Sprintf("Job %s %s", job.key.Name(), end.verb)
 			if end.severity == api.EpisodeFailed {
 				ep.said = addCause(nil, span.cause())
@@ -148,8 +144,7 @@ func (t *teller) config() {
 			for n < len(entries) && entries[n].Time.Sub(entries[n-1].Time) <= maxTogether {
 				n++
 			}
-			ep := &episode{rank: rankConfig}
-			ep.Kind, ep.Severity, ep.From, ep.To = api.EpisodeConfig, api.EpisodeInfo, entries[0].Time, entries[n-1].Time
+			ep := newEpisode(rankConfig, api.EpisodeInfo, entries[0].Time, entries[n-1].Time, false)
 			ep.claims = entries[:n]
 			var what []string
 			for _, e := range entries[:n] {
@@ -164,63 +159,3 @@ func (t *teller) config() {
 
 // maxTogether is the pause after which another change of an object is another episode.
 const maxTogether = 5 * time.Second
-
-// Used names an object that a Pod uses, in its namespace.
-type Used struct{ Kind, Name string }
-
-// Uses returns the ConfigMaps, Secrets and PersistentVolumeClaims that a Pod's spec names,
-// without the ones that every Pod has.
-func Uses(pod *corev1.Pod) (all []Used) {
-	add := func(kind, name string) {
-		if u := (Used{kind, name}); name != "" && name != "kube-root-ca.crt" && !slices.Contains(all, u) {
-			all = append(all, u)
-		}
-	}
-	for _, v := range pod.Spec.Volumes {
-		if s := v.ConfigMap; s != nil {
-			add("ConfigMap", s.Name)
-		}
-		if s := v.Secret; s != nil {
-			add("Secret", s.SecretName)
-		}
-		if s := v.PersistentVolumeClaim; s != nil {
-			add("PersistentVolumeClaim", s.ClaimName)
-		}
-		if v.Projected == nil {
-			continue
-		}
-		for _, s := range v.Projected.Sources {
-			if s.ConfigMap != nil {
-				add("ConfigMap", s.ConfigMap.Name)
-			}
-			if s.Secret != nil {
-				add("Secret", s.Secret.Name)
-			}
-		}
-	}
-	for _, c := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
-		for _, from := range c.EnvFrom {
-			if s := from.ConfigMapRef; s != nil {
-				add("ConfigMap", s.Name)
-			}
-			if s := from.SecretRef; s != nil {
-				add("Secret", s.Name)
-			}
-		}
-		for _, env := range c.Env {
-			if env.ValueFrom == nil {
-				continue
-			}
-			if s := env.ValueFrom.ConfigMapKeyRef; s != nil {
-				add("ConfigMap", s.Name)
-			}
-			if s := env.ValueFrom.SecretKeyRef; s != nil {
-				add("Secret", s.Name)
-			}
-		}
-	}
-	for _, s := range pod.Spec.ImagePullSecrets {
-		add("Secret", s.Name)
-	}
-	return all
-}

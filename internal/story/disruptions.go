@@ -69,8 +69,7 @@ func (t *teller) disruptions() {
 func (t *teller) tellDisruption(all []hit) {
 	first := all[0]
 	wl := t.workload(first.pod)
-	ep := &episode{rank: rankDisruption}
-	ep.Kind, ep.Severity, ep.From, ep.To = api.EpisodeDisruption, api.EpisodeFailed, first.state.at, first.state.at
+	ep := newEpisode(rankDisruption, api.EpisodeFailed, first.state.at, all[len(all)-1].state.at, false)
 	if first.condition.Reason == "EvictionByEvictionAPI" {
 		ep.Severity = api.EpisodeWarning
 	}
@@ -80,9 +79,6 @@ func (t *teller) tellDisruption(all []hit) {
 		pods = append(pods, h.pod)
 		ep.claims = append(ep.claims, claim(h.state)...)
 		ep.said = addCause(ep.said, h.state.because(h.condition))
-		if h.state.at.After(ep.To) {
-			ep.To = h.state.at
-		}
 		for _, ev := range t.eventsAbout(h.pod, h.state.at.Add(-maxTrail), h.state.at.Add(maxTrail)) {
 			if ev.Reason == "Preempted" || ev.Reason == "Evicted" || ev.Reason == "TaintManagerEviction" {
 				ep.claims = append(ep.claims, ev.entry)
@@ -148,10 +144,7 @@ func (t *teller) preemption(ep *episode, said []string) {
 		wl := t.workload(preferred[0])
 		ep.Title += " for " + strings.TrimSpace(t.counted(preferred)+" "+t.priorities(ep, preferred))
 		n := notes{t: t}
-		for _, th := range t.ofKind(wl.kind) {
-			if th.named() != wl || wl.kind == "Pod" {
-				continue
-			}
+		if th := t.byUID[wl.uid]; th != nil && th.kind != "Pod" {
 			var changed []*entry
 			if _, created := th.begin(); created {
 				changed = claim(th.states[0])

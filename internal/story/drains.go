@@ -16,47 +16,32 @@ import (
 
 // cordons describes the times in which a Node was cordoned, and the Pods that were evicted
 // from it meanwhile: a drain.
-func (t *teller) cordons(node *thing, concerns func(from, to time.Time) bool) {
-	for i, s := range node.states {
-		if !s.look().Spec.Unschedulable || i > 0 && node.states[i-1].look().Spec.Unschedulable {
+func (t *teller) cordons(node *thing) {
+	for _, span := range t.spans(node, func(s *state) bool { return s.look().Spec.Unschedulable }) {
+		if !t.concerns(node, span.from, span.to) {
 			continue
 		}
-		ep := &episode{rank: rankNode}
-		ep.Kind, ep.Severity, ep.From, ep.To, ep.Ongoing = api.EpisodeNode, api.EpisodeInfo, s.at, t.To, true
-		ep.claims, ep.said = claim(s), s.since("spec.unschedulable", "true")
-		var end *state
-		for _, later := range node.states[i+1:] {
-			if end == nil && !later.look().Spec.Unschedulable {
-				end = later
-				ep.To, ep.Ongoing = later.at, false
-				ep.claims = append(ep.claims, claim(later)...)
-			}
-		}
-		if !concerns(ep.From, ep.To) {
-			continue
-		}
+		ep := newEpisode(rankNode, api.EpisodeInfo, span.from, span.to, span.open)
+		ep.claims, ep.said = span.claims, span.first.since("spec.unschedulable", "true")
 		var pods []*thing
 		var hits []hit
 		for _, pod := range t.podsOn(node.key.Name(), ep.From, ep.To) {
 			if c, d := t.disruption(pod); d != nil && c.Reason == "EvictionByEvictionAPI" && within(d.at, ep.From, ep.To) {
-				pods = append(pods, pod)
-				hits = append(hits, hit{pod, d, c})
+				pods, hits = append(pods, pod), append(hits, hit{pod, d, c})
 				ep.claims = append(ep.claims, claim(d)...)
 				ep.said = addCause(ep.said, d.because(c))
 				ep.workloads = append(ep.workloads, t.workload(pod))
 			}
 		}
-		title := fmt.Sprintf("Node %s cordoned%s", node.key.Name(), s.entry.by())
+		ep.Title = fmt.Sprintf("Node %s cordoned%s", node.key.Name(), span.first.entry.by())
 		if len(pods) > 0 {
 			ep.Severity = api.EpisodeWarning
-			title = fmt.Sprintf("Node %s drained: cordoned%s, %s evicted by the eviction API", node.key.Name(), s.entry.by(), t.counted(pods))
+			ep.Title = fmt.Sprintf("Node %s drained: cordoned%s, %s evicted by the eviction API", node.key.Name(), span.first.entry.by(), t.counted(pods))
 		}
-		ep.Title = title
 		budgets := t.budgets(ep, hits)
-		if title = ep.Title; end != nil {
-			title += "; uncordoned" + end.entry.by() + " after " + t.took(ep.From, ep.To)
+		if span.after != nil {
+			ep.Title += "; uncordoned" + span.after.entry.by() + " after " + t.took(ep.From, ep.To)
 		}
-		ep.Title = title
 		ep.covers = func(e *entry) bool {
 			return e.thing == node || slices.Contains(pods, e.thing) || e.event == nil && slices.Contains(budgets, e.thing)
 		}

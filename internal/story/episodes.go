@@ -51,6 +51,20 @@ type episode struct {
 	own     bool // it is about the object of the story
 }
 
+// kinds are the kinds of the episodes of a rank.
+var kinds = [...]string{
+	rankRollout: api.EpisodeRollout, rankDeletion: api.EpisodeDeletion, rankNode: api.EpisodeNode, rankDisruption: api.EpisodeDisruption,
+	rankFailure: api.EpisodeFailure, rankCreation: api.EpisodeCreation, rankJob: api.EpisodeJob, rankAutoscaler: api.EpisodeAutoscaler,
+	rankScaling: api.EpisodeScaling, rankDeleted: api.EpisodeDeletion, rankConfig: api.EpisodeConfig, rankOther: api.EpisodeOther,
+}
+
+// newEpisode returns an episode, which has no title yet.
+func newEpisode(rank int, severity string, from, to time.Time, ongoing bool) *episode {
+	ep := &episode{rank: rank}
+	ep.Kind, ep.Severity, ep.From, ep.To, ep.Ongoing = kinds[rank], severity, from, to, ongoing
+	return ep
+}
+
 const (
 	// maxTrail is how long after an episode its consequences are still counted to it.
 	maxTrail = 30 * time.Second
@@ -117,7 +131,7 @@ func (t *teller) assemble() []api.Episode {
 		}
 		ep.Title += t.outcome(ep)
 		if ep.before != "" {
-			ep.Title = ep.before + ep.between() + ep.Title
+			ep.Title = ep.before + ": " + ep.Title
 		}
 		ep.Entries = []api.StoryEntry{}
 		for _, e := range t.fold(ep.entries) {
@@ -144,14 +158,6 @@ func (ep *episode) untold() bool {
 	return ep.Ongoing && (ep.bad() || len(ep.claims) == 0 && len(ep.said) > 0) && !slices.ContainsFunc(ep.claims, func(e *entry) bool { return e != nil && e.episode.bad() })
 }
 
-// between follows what was changed before.
-func (ep *episode) between() string {
-	if strings.HasPrefix(ep.Title, "since then ") {
-		return "; "
-	}
-	return ": "
-}
-
 // others groups the entries that no rule is about.
 func (t *teller) others() (all []*episode) {
 	var open *episode
@@ -160,8 +166,8 @@ func (t *teller) others() (all []*episode) {
 			continue
 		}
 		if open == nil || e.Time.Sub(open.To) > maxQuiet {
-			open = &episode{rank: rankOther, number: len(t.episodes) + len(all)}
-			open.Kind, open.Severity, open.From = api.EpisodeOther, api.EpisodeInfo, e.Time
+			open = newEpisode(rankOther, api.EpisodeInfo, e.Time, e.Time, false)
+			open.number = len(t.episodes) + len(all)
 			all = append(all, open)
 		}
 		e.episode = open
@@ -179,35 +185,31 @@ func (t *teller) others() (all []*episode) {
 // there are few, and what there is most reason to read.
 func otherTitle(ep *episode) string {
 	var said, kinds, deleted []string
-	counts, names := map[string]int{}, map[string]string{}
+	of := map[string][]string{} // names, by kind; of each change
 	events := 0
 	for i := range ep.Entries {
 		e := &ep.Entries[i]
 		said = append(said, fmt.Sprintf("%s %s: %s", e.Kind, e.Name, strings.Join(e.What, "; ")))
-		if e.Type == api.EventType {
+		switch e.Type {
+		case api.EventType:
 			events++
 			continue
-		}
-		if e.Type == api.Deleted {
+		case api.Deleted:
 			deleted = append(deleted, e.Kind+" "+e.Name)
 		}
 		kinds = appendOnce(kinds, e.Kind)
-		counts[e.Kind]++
-		if first, ok := names[e.Kind]; !ok {
-			names[e.Kind] = e.Name
-		} else if first != e.Name {
-			names[e.Kind] = ""
-		}
+		of[e.Kind] = append(of[e.Kind], e.Name)
 	}
 	if len(said) <= 2 {
 		return clip(strings.Join(said, "; "), 2*maxDetail)
 	}
 	for i, kind := range kinds {
-		of := words.Plural(kind)
-		if names[kind] != "" { // all of one object
-			of = kind + " " + names[kind]
+		changes := words.Count(len(of[kind]), "change") + " of "
+		if names := slices.Compact(of[kind]); len(names) == 1 { // all of one object
+			kinds[i] = changes + kind + " " + names[0]
+		} else {
+			kinds[i] = changes + words.Plural(kind)
 		}
-		kinds[i] = words.Count(counts[kind], "change") + " of " + of
 	}
 	if events > 0 {
 		kinds = append(kinds, words.Count(events, "Event"))
@@ -310,7 +312,7 @@ func mainOf(all []api.Episode, own []bool) int {
 		}
 		return 0
 	}
-	kinds := map[string]int{api.EpisodeOther: -2, api.EpisodeConfig: -1}
+	vague := map[string]int{api.EpisodeOther: -2, api.EpisodeConfig: -1}
 	best := -1
 	for i, ep := range all {
 		if best < 0 {
@@ -319,7 +321,7 @@ func mainOf(all []api.Episode, own []bool) int {
 		}
 		b := all[best]
 		if cmp.Or(cmp.Compare(severity(i), severity(best)), cmp.Compare(one(ep.Ongoing && severity(i) > 0), one(b.Ongoing && severity(best) > 0)),
-			cmp.Compare(one(own[i]), one(own[best])), cmp.Compare(one(ep.Ongoing), one(b.Ongoing)), cmp.Compare(kinds[ep.Kind], kinds[b.Kind])) > 0 {
+			cmp.Compare(one(own[i]), one(own[best])), cmp.Compare(one(ep.Ongoing), one(b.Ongoing)), cmp.Compare(vague[ep.Kind], vague[b.Kind])) > 0 {
 			best = i
 		}
 	}

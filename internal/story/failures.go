@@ -360,8 +360,7 @@ func (t *teller) otherFailures() {
 	}
 	for _, g := range groupFailures(rest) {
 		first, wl := g.all[0], g.all[0].workload
-		ep := &episode{rank: rankFailure}
-		ep.Kind, ep.Severity = api.EpisodeFailure, api.EpisodeFailed
+		ep := newEpisode(rankFailure, api.EpisodeFailed, g.from, g.to, slices.ContainsFunc(g.all, func(f *failure) bool { return !f.ended }))
 		if first.fault.class == notReady && worst(g.all).weight < 2 || first.fault.class == unschedulable && !t.lasts(g) {
 			ep.Severity = api.EpisodeWarning
 		}
@@ -370,7 +369,6 @@ func (t *teller) otherFailures() {
 				ep.Severity = api.EpisodeWarning
 			}
 		}
-		ep.From, ep.To, ep.Ongoing = g.from, g.to, slices.ContainsFunc(g.all, func(f *failure) bool { return !f.ended })
 		title := summary(g.all)
 		if wl.kind != "Pod" {
 			title = fmt.Sprintf("%s: %s", wl, title)

@@ -98,43 +98,31 @@ func complete(s *state) bool {
 // pauses describes the times in which a Deployment was paused, and what was changed meanwhile:
 // that is rolled out when it is resumed.
 func (t *teller) pauses() {
+	paused := func(s *state) bool { return s.look().Spec.Paused }
 	for _, th := range t.ofKind("Deployment") {
-		var ep *episode
-		var edits []string
-		var first *state
-		end := func(s *state, verb string) {
+		for _, span := range t.spans(th, paused) {
+			ep := newEpisode(rankConfig, api.EpisodeInfo, span.from, span.to, span.open)
+			ep.Kind, ep.claims, ep.said = api.EpisodeRollout, span.claims, span.first.since("spec.paused", "true")
+			ep.Title = fmt.Sprintf("rollouts of %s paused%s", th.key.Name(), span.first.entry.by())
+			var edits []string
+			for i, s := range th.states {
+				if s != span.first && paused(s) && within(s.at, span.from, span.to) && s.entry != nil && !s.entry.onlyStatus && generationOf(th, i) != generationOf(th, i-1) {
+					edits = append(edits, s.entry.with(shortened(s.entry.What)...))
+					ep.claims = append(ep.claims, s.entry)
+				}
+			}
 			if edits != nil {
 				ep.Title += "; changed meanwhile: " + brief(strings.Join(edits, "; "))
 			}
-			if ep.Title += verb; s != nil {
-				ep.To, ep.Ongoing = s.at, false
+			switch {
+			case span.after != nil:
+				ep.Title += fmt.Sprintf("; resumed%s after %s", span.after.entry.by(), t.took(ep.From, ep.To))
+			case !span.open:
+				ep.Title += ", until deleted"
+			case edits != nil:
+				ep.Title += "; rolled out when it is resumed"
 			}
 			t.add(ep)
-			ep, edits = nil, nil
-		}
-		for i, s := range th.states {
-			switch paused := s.look().Spec.Paused; {
-			case paused && ep == nil:
-				ep, first = &episode{rank: rankConfig}, s
-				ep.Kind, ep.Severity, ep.From, ep.To, ep.Ongoing = api.EpisodeRollout, api.EpisodeInfo, s.at, t.To, true
-				ep.claims, ep.said = claim(s), s.since("spec.paused", "true")
-				ep.Title = fmt.Sprintf("rollouts of %s paused%s", th.key.Name(), s.entry.by())
-			case paused && s.entry != nil && !s.entry.onlyStatus && s.look().Metadata.Generation != th.states[i-1].look().Metadata.Generation:
-				edits = append(edits, s.entry.with(shortened(s.entry.What)...))
-				ep.claims = append(ep.claims, s.entry)
-			case !paused && ep != nil:
-				end(s, fmt.Sprintf("; resumed%s after %s", s.entry.by(), t.took(first.at, s.at)))
-			}
-		}
-		switch {
-		case ep == nil:
-		case !th.gone.IsZero():
-			ep.To, ep.Ongoing = th.gone, false
-			end(nil, ", until deleted")
-		case edits != nil:
-			end(nil, "; rolled out when it is resumed")
-		default:
-			end(nil, "")
 		}
 	}
 }

@@ -47,10 +47,9 @@ func (t *teller) nodes() {
 				}
 			}
 		}
-		t.cordons(node, concerns)
+		t.cordons(node)
 		if !node.gone.IsZero() && concerns(node.gone, node.gone) {
-			ep := &episode{rank: rankNode}
-			ep.Kind, ep.Severity, ep.From, ep.To = api.EpisodeNode, api.EpisodeWarning, node.gone, node.gone
+			ep := newEpisode(rankNode, api.EpisodeWarning, node.gone, node.gone, false)
 			ep.Title, ep.claims = fmt.Sprintf("Node %s deleted", node.key.Name()), []*entry{node.last}
 			if pods := t.podsOn(node.key.Name(), node.gone, node.gone); len(pods) > 0 {
 				ep.Severity = api.EpisodeFailed
@@ -63,9 +62,8 @@ func (t *teller) nodes() {
 }
 
 // tellNode describes a Node that is not ready or under pressure, and the Pods on it.
-func (t *teller) tellNode(node *thing, span conditionSpan, state, severity string) {
-	ep := &episode{rank: rankNode}
-	ep.Kind, ep.Severity, ep.From, ep.To, ep.Ongoing = api.EpisodeNode, severity, span.from, span.to, span.open
+func (t *teller) tellNode(node *thing, span span, state, severity string) {
+	ep := newEpisode(rankNode, severity, span.from, span.to, span.open)
 	ep.own = t.isOwn(node)
 	ep.claims = span.claims
 	ep.said = addCause(nil, span.cause())

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/watchkeeper/watchkeeper/internal/api"
+	"github.com/watchkeeper/watchkeeper/internal/change"
 	"github.com/watchkeeper/watchkeeper/internal/words"
 )
 
@@ -125,7 +126,7 @@ func (t *teller) changes(g *group) notes {
 	n := notes{t: t}
 	for _, th := range t.ofKind("ConfigMap", "Secret") {
 		uses := slices.ContainsFunc(g.all, func(f *failure) bool {
-			return f.pod.key.Namespace() == th.key.Namespace() && slices.Contains(Uses(f.pod.final().asPod()), Used{th.kind, th.key.Name()})
+			return f.pod.key.Namespace() == th.key.Namespace() && slices.Contains(change.Uses(&f.pod.final().asPod().Spec), change.Used{Kind: th.kind, Name: th.key.Name()})
 		})
 		if uses {
 			n.add(t.called(th), th, g.from, g.to, "which the failed Pods use")

@@ -141,8 +141,7 @@ func (t *teller) shortages() {
 		if first == nil || told || th.kind == "ReplicaSet" && th.controller() != nil || t.To.Sub(first.at) < maxTrail {
 			continue
 		}
-		ep := &episode{rank: rankFailure}
-		ep.Kind, ep.Severity, ep.From, ep.To, ep.Ongoing = api.EpisodeFailure, api.EpisodeWarning, first.at, t.To, true
+		ep := newEpisode(rankFailure, api.EpisodeWarning, first.at, t.To, true)
 		ep.Title = fmt.Sprintf("%s: too few Pods are ready", t.called(th))
 		field, text := "status.readyReplicas", ""
 		if th.kind == "DaemonSet" {

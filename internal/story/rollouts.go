@@ -32,6 +32,7 @@ type rollout struct {
 	done     time.Time // when all Pods were replaced and available; zero if they were not
 	revision string
 	back     bool // to a template that it had
+	undone   bool // replaced before it was complete
 	ep       *episode
 }
 
@@ -196,144 +197,123 @@ func (t *teller) failuresOf(r *rollout) (all []*failure) {
 func (t *teller) tellRollout(r, before *rollout) {
 	th := r.workload
 	failures := t.failuresOf(r)
-	ep := &episode{rank: rankRollout, said: r.proof}
-	ep.Kind, ep.Severity, ep.From, ep.To = api.EpisodeRollout, api.EpisodeInfo, r.from, r.to
-	r.ep = ep
+	ep := newEpisode(rankRollout, api.EpisodeInfo, r.from, r.to, false)
+	r.ep, ep.said = ep, r.proof
 	ep.workloads = []name{th.named()}
 	ep.claims = append(ep.claims, r.edits...)
 	if r.entry != nil {
 		ep.claims = append(ep.claims, r.entry)
 	}
-	blocked, stuck, reasons := t.stuck(r)
-	bad, passing := slices.Clone(failures), true
-	for _, f := range failures {
-		if !passingFault(f) {
-			passing = false
-		}
+	done, over, complete := !r.done.IsZero(), r.to.Before(t.To), ""
+	if done {
+		complete = "complete after " + t.took(r.from, r.done)
 	}
-	if passing && !r.done.IsZero() {
-		bad = nil // its Pods only took a while to start
-	} else {
-		bad = slices.DeleteFunc(bad, func(f *failure) bool { return passingFault(f) && !passing })
+	blocked, reasons := t.stuck(r)
+	bad := slices.DeleteFunc(slices.Clone(failures), passingFault)
+	if len(bad) == 0 && !done { // otherwise its Pods only took a while to start
+		bad = failures
 	}
-	over := !r.done.IsZero() && !r.to.After(r.done.Add(0)) || r.to.Before(t.To)
-	undone := false
-	title := t.describe(r)
+	last := th.states[r.end-1]
+	ep.Title = t.describe(r)
 	switch {
 	case len(bad) > 0:
 		ep.Severity = api.EpisodeFailed
 		verb := " failed: "
-		if !r.done.IsZero() && !slices.ContainsFunc(bad, func(f *failure) bool { return f.from.Before(r.done) }) {
-			verb = ", complete after " + t.took(r.from, r.done) + ", then failed: "
+		if done && !slices.ContainsFunc(bad, func(f *failure) bool { return f.from.Before(r.done) }) {
+			verb = ", " + complete + ", then failed: "
 		}
-		ep.Title, ep.said = title+verb+summary(bad), t.causes(bad)
+		ep.Title += verb + summary(bad)
+		ep.said = t.causes(bad)
 		n := t.changes(&group{all: bad, from: r.from, to: r.to})
 		n.tell(ep)
-		title = ep.Title
-		ended := !r.done.IsZero() && !slices.ContainsFunc(bad, func(f *failure) bool { return !f.ended || f.to.After(r.to) })
-		switch {
-		case over:
-		case ended:
+		ended := done && !slices.ContainsFunc(bad, func(f *failure) bool { return !f.ended || f.to.After(r.to) })
+		if ep.Ongoing = !over && !ended; !over && ended {
 			ep.To = lastEnd(bad, r.done)
 			if recovered, deleted := ends(bad); deleted == 0 {
-				title += ", recovered after " + t.took(r.from, ep.To)
+				ep.Title += ", recovered after " + t.took(r.from, ep.To)
 			} else {
-				title += untilDeleted(recovered, deleted)
+				ep.Title += untilDeleted(recovered, deleted)
 			}
-		default:
-			ep.Ongoing = true
 		}
 		for _, f := range failures {
 			f.described = true
 			ep.claims = append(ep.claims, f.claims...)
 		}
-	case stuck != "":
-		ep.Severity = api.EpisodeFailed
+		reasons = slices.DeleteFunc(reasons, func(r string) bool { return strings.HasPrefix(r, "ProgressDeadlineExceeded") })
+		if len(reasons) > 0 {
+			ep.Title += "; " + strings.Join(reasons, "; ")
+		}
+	case len(reasons) > 0:
+		ep.Severity, ep.Ongoing = api.EpisodeFailed, !done && !over
 		end, verb := r.to, " failed: "
-		if !r.done.IsZero() {
+		if done {
 			end, verb = r.done, " was blocked: "
 		}
-		ep.Title = title + verb + stuck
+		ep.Title += verb + reasons[len(reasons)-1]
 		n := t.quotaChanges(strings.Join(reasons, " "), r.from, end)
 		n.tell(ep)
 		ep.covers = func(e *entry) bool { return e.Kind == "ResourceQuota" && e.counters }
-		if title = ep.Title; !r.done.IsZero() {
-			ep.To = r.done
-			title += "; complete after " + t.took(r.from, r.done)
+		if ep.To = end; done {
+			ep.Title += "; " + complete
 		}
-	case !r.done.IsZero():
+	case done:
 		ep.To = r.done
-		title += ", complete after " + t.took(r.from, r.done)
-	case onDelete(th.states[r.end-1]):
-		ep.Ongoing = r.to.Equal(t.To)
-		title += ", takes effect as its Pods are deleted (OnDelete): " + progress(th.states[r.end-1])
-	case th.states[r.end-1].look().Status.ObservedGeneration < generationOf(th, r.begin) && r.to.Equal(t.To):
+		ep.Title += ", " + complete
+	case onDelete(last):
+		ep.Ongoing = !over
+		ep.Title += ", takes effect as its Pods are deleted (OnDelete): " + progress(last)
+	case over:
+		r.undone = true
+		ep.Title += " did not complete"
+	case last.look().Status.ObservedGeneration < generationOf(th, r.begin):
 		ep.Ongoing = true
-		title += " requested"
-	case r.to.Before(t.To):
-		undone = true
-		title += " did not complete"
+		ep.Title += " requested"
+	case last.look().Spec.Paused:
+		ep.Ongoing = true
+		ep.Title += ", paused: " + progress(last)
 	default:
 		ep.Ongoing = true
-		if title += ", in progress: "; th.final().look().Spec.Paused {
-			title = strings.TrimSuffix(title, "in progress: ") + "paused: "
-		}
-		title += progress(th.states[r.end-1])
+		ep.Title += ", in progress: " + progress(last)
 	}
-	if stuck != "" {
-		for _, c := range blocked {
-			ep.said = addCause(ep.said, c.Cause)
-		}
-		reasons = slices.DeleteFunc(reasons, func(r string) bool { return strings.HasPrefix(r, "ProgressDeadlineExceeded") })
-		if len(bad) > 0 && len(reasons) > 0 {
-			title += "; " + strings.Join(reasons, "; ")
-		}
-		if r.done.IsZero() && r.to.Equal(t.To) {
-			ep.Ongoing = true
-		}
+	for _, c := range blocked {
+		ep.said = addCause(ep.said, c.Cause)
 	}
-	ep.Title = title
-	// The end of the rollout before.
-	if before != nil && before.ep != nil {
-		prev := before.ep
-		failedBefore := prev.Severity == api.EpisodeFailed && (prev.Ongoing || !prev.To.Before(r.from))
-		verb := "replaced by the next rollout"
-		if r.revision != "" {
-			verb = "replaced by revision " + r.revision
-		}
-		if r.back {
-			verb = "rolled back"
-			if what := imagesOf(before.after, r.after); what != "" {
-				verb += " to " + what
-			}
-		}
-		if failedBefore || strings.HasSuffix(prev.Title, "did not complete") {
-			by := r.entry.by()
-			if by != "" && !r.back {
-				by = " (" + by[1:] + ")"
-			}
-			if prev.Title += "; " + verb + by; !r.done.IsZero() {
-				if !r.back {
-					prev.Title += ", which was"
-				} else {
-					prev.Title += ","
-				}
-				prev.Title += " complete after " + t.took(r.from, r.done)
-			}
-			prev.replaced = true
-			prev.Ongoing, prev.To = false, r.from
-		}
-		if failedBefore && r.back && len(bad) == 0 && stuck == "" && !undone {
-			prev.claims = append(prev.claims, ep.claims...)
-			prev.To, prev.Ongoing = ep.To, false
-			if r.done.IsZero() {
-				prev.Ongoing = ep.Ongoing
-				prev.still = "the rollback is not complete"
-			}
-			return
-		}
+	if before == nil || !t.replaces(r, before, complete) {
+		t.add(ep)
 	}
-	t.add(ep)
+}
+
+// replaces ends the episode of the rollout before, if that had failed or was not complete. It
+// reports whether a rollback is a part of it.
+func (t *teller) replaces(r, before *rollout, complete string) bool {
+	prev := before.ep
+	failed := prev.Severity == api.EpisodeFailed && (prev.Ongoing || !prev.To.Before(r.from))
+	if !failed && !before.undone {
+		return false
+	}
+	verb, by, which := "replaced by the next rollout", r.entry.by(), ", which was "
+	if r.revision != "" {
+		verb = "replaced by revision " + r.revision
+	}
+	if r.back {
+		verb, which = "rolled back", ", "
+		if what := imagesOf(before.after, r.after); what != "" {
+			verb += " to " + what
+		}
+	} else if by != "" {
+		by = " (" + by[1:] + ")"
+	}
+	if prev.Title += "; " + verb + by; complete != "" {
+		prev.Title += which + complete
+	}
+	prev.replaced, prev.Ongoing, prev.To = true, false, r.from
+	if !failed || !r.back || r.undone || r.ep.Severity == api.EpisodeFailed {
+		return false
+	}
+	prev.claims = append(prev.claims, r.ep.claims...)
+	prev.To, prev.Ongoing = r.ep.To, complete == "" && r.ep.Ongoing
+	prev.still = "the rollback is not complete"
+	return true
 }
 
 // passingFault reports whether a failure may be only that its Pod took a while to start.
@@ -351,8 +331,8 @@ func lastEnd(all []*failure, at time.Time) time.Time {
 }
 
 // stuck says why a rollout could not go on, as far as conditions of the workload or its
-// ReplicaSets say so; "" if they do not.
-func (t *teller) stuck(r *rollout) (all []said, text string, reasons []string) {
+// ReplicaSets say so.
+func (t *teller) stuck(r *rollout) (all []said, reasons []string) {
 	end := r.to
 	if !r.done.IsZero() { // then it is over: what Pods cannot be created for is something else
 		end = r.done
@@ -378,8 +358,5 @@ func (t *teller) stuck(r *rollout) (all []said, text string, reasons []string) {
 			}
 		}
 	}
-	if len(reasons) == 0 {
-		return nil, "", nil
-	}
-	return all, reasons[len(reasons)-1], reasons
+	return all, reasons
 }

@@ -65,19 +65,13 @@ func (t *teller) describe(r *rollout) string {
 
 // with joins texts and the authors of a rollout, for parentheses.
 func (r *rollout) with(texts ...string) string {
-	var by []string
+	all := &entry{}
 	for _, e := range append(slices.Clone(r.edits), r.entry) {
-		if e == nil {
-			continue
-		}
-		for _, who := range e.By {
-			by = appendOnce(by, who)
+		if e != nil {
+			all.join(e)
 		}
 	}
-	if by != nil {
-		texts = append(texts, "by "+strings.Join(by, ", "))
-	}
-	return strings.Join(texts, ", ")
+	return all.with(texts...)
 }
 
 // shortened leaves out long values: hashes say nothing to people.
@@ -119,18 +113,13 @@ func imagesOf(before, after *corev1.PodTemplateSpec) string {
 
 // rolloutAt names the rollout of a workload during which a failure ended, "" if there was none.
 func (t *teller) rolloutAt(wl name, at time.Time) string {
-	for _, th := range t.ofKind("Deployment", "StatefulSet", "DaemonSet") {
-		if th.named() != wl {
-			continue
+	for _, r := range slices.Backward(t.rolled[t.byUID[wl.uid]]) {
+		end := r.to
+		if !r.done.IsZero() {
+			end = r.done.Add(maxTrail)
 		}
-		for _, r := range slices.Backward(t.rolled[th]) {
-			end := r.to
-			if !r.done.IsZero() {
-				end = r.done.Add(maxTrail)
-			}
-			if r.entry != nil && r.before != nil && !at.Before(r.from) && !at.After(end) {
-				return "the " + t.describe(r)
-			}
+		if r.entry != nil && r.before != nil && within(at, r.from, end) {
+			return "the " + t.describe(r)
 		}
 	}
 	return ""
@@ -138,18 +127,14 @@ func (t *teller) rolloutAt(wl name, at time.Time) string {
 
 // addRollout notes the rollout that failed Pods are of, if it was shortly before.
 func (t *teller) addRollout(n *notes, g *group) {
-	for _, th := range t.ofKind("Deployment", "StatefulSet", "DaemonSet") {
-		if th.named() != g.all[0].workload {
+	th := t.byUID[g.all[0].workload.uid]
+	for _, r := range slices.Backward(t.rolled[th]) {
+		if r.entry == nil || !within(g.from, r.from, r.from.Add(maxConfig)) {
 			continue
 		}
-		for _, r := range slices.Backward(t.rolled[th]) {
-			if r.entry == nil || !within(g.from, r.from, r.from.Add(maxConfig)) {
-				continue
-			}
-			if r.before != nil && slices.ContainsFunc(g.all, func(f *failure) bool { at, created := f.pod.begin(); return created && !at.Before(r.from) }) {
-				n.addOne(t.called(th), r.entry, g.from, "", true)
-			}
-			return
+		if r.before != nil && slices.ContainsFunc(g.all, func(f *failure) bool { at, created := f.pod.begin(); return created && !at.Before(r.from) }) {
+			n.addOne(t.called(th), r.entry, g.from, "", true)
 		}
+		return
 	}
 }

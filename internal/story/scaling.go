@@ -39,7 +39,7 @@ func (t *teller) scaling() {
 		for _, s := range t.steps(th) {
 			if n := len(open); n > 0 {
 				pause := s.state.at.Sub(open[n-1].state.at)
-				if pause > maxBetween || pause > maxTrail && (s.event == nil || open[n-1].event == nil) {
+				if pause > maxBetween || pause > maxTrail && (s.event == nil || open[n-1].event == nil) || t.retuned(th, open[n-1].state.at, s.state.at) {
 					t.tellScaling(th, open, s.state)
 					open = nil
 				}
@@ -100,6 +100,15 @@ func (t *teller) autoscalersOf(th *thing) (all []*thing) {
 	return all
 }
 
+// retuned reports whether an autoscaler of a thing was changed between two steps.
+func (t *teller) retuned(th *thing, from, to time.Time) bool {
+	return slices.ContainsFunc(t.autoscalersOf(th), func(hpa *thing) bool {
+		return slices.ContainsFunc(hpa.states, func(s *state) bool {
+			return s.entry != nil && !s.entry.onlyStatus && s.entry.Type == api.Modified && within(s.at, from, to)
+		})
+	})
+}
+
 // turns counts the changes of direction of steps.
 func turns(steps []step) (n int) {
 	for i := range steps {
@@ -110,38 +119,12 @@ func turns(steps []step) (n int) {
 	return n
 }
 
-// changed returns the change of an autoscaler after which it went to and fro, and the number of
-// steps before it; nil if there is none. Of several, it is the first one.
-func (t *teller) changed(of []*thing, steps []step) (*entry, int) {
-	for _, hpa := range of {
-		for _, s := range hpa.states {
-			if s.entry == nil || s.initial || s.entry.onlyStatus || s.entry.Type != api.Modified {
-				continue
-			}
-			n := 0
-			for n < len(steps) && !steps[n].state.at.After(s.at) {
-				n++
-			}
-			if turns(steps[n:]) >= manyTurns && steps[n].state.at.Sub(s.at) <= maxBetween {
-				return s.entry, n
-			}
-		}
-	}
-	return nil, 0
-}
-
 // tellScaling adds the episode of some steps, of which the next one is that of a state; nil for
 // none.
 func (t *teller) tellScaling(th *thing, steps []step, next *state) {
 	of := t.autoscalersOf(th)
-	change, n := t.changed(of, steps)
-	if n > 0 {
-		t.tellScaling(th, steps[:n], steps[n].state)
-		steps = steps[n:]
-	}
 	first, last := steps[0], steps[len(steps)-1]
-	ep := &episode{rank: rankScaling}
-	ep.Kind, ep.Severity, ep.From = api.EpisodeScaling, api.EpisodeInfo, first.state.at
+	ep := newEpisode(rankScaling, api.EpisodeInfo, first.state.at, t.To, false)
 	ep.workloads = []name{th.named()}
 	var by, reasons []string
 	low, high := first.from, first.from
@@ -174,39 +157,25 @@ func (t *teller) tellScaling(th *thing, steps []step, next *state) {
 	if turns(steps) >= manyTurns {
 		ep.Severity = api.EpisodeWarning
 	}
-	stop, until := t.To, th.final()
-	if !th.gone.IsZero() {
-		stop = th.gone
-	}
 	switch {
 	case !last.ready.IsZero():
 		ep.To = last.ready
 		if len(steps) == 1 {
 			title += ", ready after " + t.took(ep.From, ep.To)
 		}
+	case next != nil:
+		ep.To = next.at
+		title += fmt.Sprintf(", %d of %d ready when it was scaled again", th.before(next).look().Status.ReadyReplicas, last.to)
 	default:
-		if ep.To = stop; next != nil {
-			ep.To, until = next.at, th.before(next)
-		}
-		title += fmt.Sprintf(", %d of %d ready", until.look().Status.ReadyReplicas, last.to)
-		if next != nil {
-			title += " when it was scaled again"
-		} else if stop.Equal(t.To) {
-			ep.Ongoing = true
-		}
+		ep.To, ep.Ongoing = t.until(th, len(th.states)-1), th.gone.IsZero()
+		title += fmt.Sprintf(", %d of %d ready", th.final().look().Status.ReadyReplicas, last.to)
 	}
 	ep.Title = title
-	if change != nil {
-		ep.From, ep.claims = change.Time, append(ep.claims, change)
-		ep.before = fmt.Sprintf("%s %s was changed (%s)", change.Kind, change.Name, change.with(brief(strings.Join(change.What, ", "))))
-		ep.Title = "since then " + title
-	} else {
-		n := notes{t: t}
-		for _, hpa := range of {
-			n.add(t.called(hpa), hpa, first.state.at, last.state.at, "")
-		}
-		n.tell(ep)
+	n := notes{t: t}
+	for _, hpa := range of {
+		n.add(t.called(hpa), hpa, first.state.at, last.state.at, "")
 	}
+	n.tell(ep)
 	ep.covers = func(e *entry) bool { return slices.Contains(of, e.thing) }
 	t.add(ep)
 }
@@ -226,10 +195,9 @@ func path(steps []step) string {
 // autoscalers describes times in which an autoscaler could not decide, or was limited.
 func (t *teller) autoscalers() {
 	for _, hpa := range t.ofKind("HorizontalPodAutoscaler") {
-		for _, c := range []struct{ typ, bad string }{{"ScalingActive", "False"}, {"AbleToScale", "False"}} {
-			for _, span := range t.spansOf(hpa, c.typ, c.bad) {
-				ep := &episode{rank: rankAutoscaler}
-				ep.Kind, ep.Severity, ep.From, ep.To, ep.Ongoing = api.EpisodeAutoscaler, api.EpisodeWarning, span.from, span.to, span.open
+		for _, typ := range []string{"ScalingActive", "AbleToScale"} {
+			for _, span := range t.spansOf(hpa, typ, "False") {
+				ep := newEpisode(rankAutoscaler, api.EpisodeWarning, span.from, span.to, span.open)
 				ep.claims = span.claims
 				verb := "cannot scale"
 				if !span.open {
@@ -244,40 +212,45 @@ func (t *teller) autoscalers() {
 	}
 }
 
-// A conditionSpan is a time in which a condition has a status.
-type conditionSpan struct {
-	from, to  time.Time
-	open      bool // at the end of the span of the story
-	known     bool // from is when it began
-	condition condition
-	last      *state // with it
-	claims    []*entry
+// A span is a time in which something is so of a thing.
+type span struct {
+	from, to    time.Time
+	open        bool   // at the end of the span of the story
+	first, last *state // with it
+	after       *state // nil if there is none
+	claims      []*entry
+	condition   condition // in last, if it is about one
 }
 
-func (s conditionSpan) cause() api.Cause { return s.last.because(s.condition) }
+func (s span) cause() api.Cause { return s.last.because(s.condition) }
+
+// spans returns the times in which something is so of a thing.
+func (t *teller) spans(th *thing, is func(*state) bool) (all []span) {
+	for i, s := range th.states {
+		before := i > 0 && is(th.states[i-1])
+		switch now := is(s); {
+		case now && !before:
+			all = append(all, span{from: s.at, first: s, claims: claim(s)})
+			fallthrough
+		case now:
+			one := &all[len(all)-1]
+			one.last, one.to, one.open = s, t.until(th, i), i == len(th.states)-1 && th.gone.IsZero()
+		case before:
+			one := &all[len(all)-1]
+			one.after, one.claims = s, append(one.claims, claim(s)...)
+		}
+	}
+	return all
+}
 
 // spansOf returns the times in which a condition of a thing has one of some statuses.
-func (t *teller) spansOf(th *thing, typ string, bad ...string) (all []conditionSpan) {
-	open := false
-	for i, s := range th.states {
+func (t *teller) spansOf(th *thing, typ string, bad ...string) []span {
+	all := t.spans(th, func(s *state) bool {
 		c, ok := s.condition(typ)
-		is := ok && slices.Contains(bad, c.Status)
-		if is && !open {
-			all = append(all, conditionSpan{from: s.at, known: !s.initial, condition: c})
-		}
-		if is || open {
-			one := &all[len(all)-1]
-			one.to, one.open = s.at, false
-			if before := i > 0 && !is; !open || before {
-				one.claims = append(one.claims, claim(s)...)
-			}
-			if is {
-				one.to = t.until(th, i)
-				one.open = i == len(th.states)-1 && th.gone.IsZero()
-				one.condition.Message, one.condition.Reason, one.last = c.Message, c.Reason, s
-			}
-		}
-		open = is
+		return ok && slices.Contains(bad, c.Status)
+	})
+	for i := range all {
+		all[i].condition, _ = all[i].last.condition(typ)
 	}
 	return all
 }

@@ -355,7 +355,7 @@ func TestAutoscaler(t *testing.T) {
 		l.event(second+.1, fmt.Sprintf("web.%d", i), "Normal", "SuccessfulRescale", fmt.Sprintf("New size: %d; reason: %s", n, reason), "HorizontalPodAutoscaler", "web")
 		l.put(second+3, deployment(2+i, n, "r/web:1.0", "kube-controller-manager", "1", done(2+i, n)))
 	}
-	const flapping = "5-73 warning: HorizontalPodAutoscaler web was changed (minReplicas 1 → 2, by kubectl-edit); since then Deployment web scaled 4 times between 2 and 8 replicas (2 → 6 → 2 → 8 → 2) by HorizontalPodAutoscaler web (cpu resource utilization above target, All metrics below target)"
+	const flapping = "10-73 warning: 5s after HorizontalPodAutoscaler web was changed (minReplicas 1 → 2, by kubectl-edit): Deployment web scaled 4 times between 2 and 8 replicas (2 → 6 → 2 → 8 → 2) by HorizontalPodAutoscaler web (cpu resource utilization above target, All metrics below target)"
 	l.want("HorizontalPodAutoscaler/web", 90, flapping)
 	l.put(100, hpa("2", `{type: ScalingActive, status: "False", reason: FailedGetResourceMetric, message: no metrics}`))
 	s := l.want("Deployment/web", 110, flapping,
