@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/watchkeeper/watchkeeper/internal/api"
+	"github.com/watchkeeper/watchkeeper/internal/story/storytest"
 )
 
 // TestStoryWindows: a story of a part of a time has no episode that the story of all of it does
@@ -62,10 +63,8 @@ func TestStoryWindows(t *testing.T) {
 					out, _, _ := run(append(append([]string{"story", "--utc", "--server", server}, append(window, ask[0])...), ask[1:]...)...)
 					fmt.Fprintf(&read, "$ watchkeeper story %s %s\n%s\n", first, strings.Join(window, " "), out)
 				}
-				for _, e := range part.Episodes {
-					if !slices.ContainsFunc(whole.Episodes, func(w api.Episode) bool { return isPart(whole, e, w) }) {
-						t.Errorf("%v: %s %v to %v, begun before %q: %s: is not in\n%s", window, e.Kind, e.From, e.To, e.BegunBefore, e.Title, titles(whole))
-					}
+				for _, e := range storytest.Added(whole, part) {
+					t.Errorf("%v: %s: is not in\n%s", window, storytest.Title(e), storytest.Titles(whole))
 				}
 			}
 			golden(t, "story/windows/"+whole.Name+".txt", read.String())
@@ -82,48 +81,11 @@ func TestStoryWindows(t *testing.T) {
 					s, _ := tell("pod/" + entry.Name)
 					for _, of := range s.Episodes {
 						if of.Kind == api.EpisodeRollout && !slices.ContainsFunc(whole.Episodes, func(w api.Episode) bool { return w.Title == of.Title && w.From.Equal(of.From) && w.To.Equal(of.To) }) {
-							t.Errorf("%s: %s: is not in\n%s", entry.Name, of.Title, titles(whole))
+							t.Errorf("%s: %s: is not in\n%s", entry.Name, of.Title, storytest.Titles(whole))
 						}
 					}
 				}
 			}
 		})
 	}
-}
-
-// isPart reports whether an episode of a part of a time may be one of the whole story. Pods that
-// fail during a rollout may be seen without it, and that too few are ready without what led to it.
-func isPart(s api.Story, e, whole api.Episode) bool {
-	short := e.Kind == api.EpisodeFailure && len(e.Causes) > 0 && e.Causes[0].Name == s.Name && whole.Severity != api.EpisodeInfo
-	trail := time.Duration(0)
-	if e.Kind == api.EpisodeOther || short { // what follows an episode belongs to it
-		trail = 30 * time.Second
-	}
-	if e.From.After(whole.To.Add(trail)) || whole.From.After(e.To) {
-		return false
-	}
-	if e.Kind != whole.Kind && (e.Kind == api.EpisodeRollout || e.Kind == api.EpisodeOther && e.Severity == api.EpisodeFailed) {
-		return false
-	}
-	if short {
-		return true
-	}
-	key := func(entry api.StoryEntry) string { return fmt.Sprint(entry.Path, entry.Kind, entry.Name) }
-	var about []string
-	for _, entry := range whole.Entries {
-		about = append(about, key(entry), entry.Kind+entry.Name)
-	}
-	for _, c := range whole.Causes {
-		about = append(about, c.Kind+c.Name)
-	}
-	return slices.ContainsFunc(e.Entries, func(entry api.StoryEntry) bool { return slices.Contains(about, key(entry)) }) ||
-		slices.ContainsFunc(e.Causes, func(c api.Cause) bool { return slices.Contains(about, c.Kind+c.Name) })
-}
-
-func titles(s api.Story) string {
-	var b strings.Builder
-	for _, e := range s.Episodes {
-		fmt.Fprintf(&b, "\t%s %s %v to %v: %s\n", e.Kind, e.Severity, e.From, e.To, e.Title)
-	}
-	return b.String()
 }

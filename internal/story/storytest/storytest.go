@@ -45,7 +45,7 @@ func isPart(s api.Story, e, whole api.Episode) bool {
 	key := func(entry api.StoryEntry) string { return fmt.Sprint(entry.Path, entry.Kind, entry.Name) }
 	var about []string
 	for _, entry := range whole.Entries {
-		about = append(about, key(entry))
+		about = append(about, key(entry), entry.Kind+entry.Name)
 	}
 	for _, c := range whole.Causes {
 		about = append(about, c.Kind+c.Name)
