@@ -24,7 +24,7 @@ var layers = [][]string{
 	{"cmd/watchkeeper"},
 	{"internal/cli"},
 	{"internal/cli/sharedmode", "internal/cli/sheetcmd", "internal/cli/storytext"},
-	{"internal/cli/termtext", "internal/cli/values"},
+	{"internal/cli/refusal", "internal/cli/termtext", "internal/cli/values"},
 	{"internal/get"},
 	{"internal/completion", "internal/livetable"},
 	{"internal/livetable/feed", "internal/livetable/screen"},

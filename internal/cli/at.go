@@ -19,6 +19,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/internal/cli/refusal"
 	"github.com/watchkeeper/watchkeeper/internal/cli/termtext"
 	"github.com/watchkeeper/watchkeeper/internal/completion"
 	"github.com/watchkeeper/watchkeeper/internal/connect"
@@ -200,7 +201,7 @@ func (c *client) checkRecorded(ctx context.Context, moment string, z *zone) erro
 	case first.IsZero():
 		return c.errNothing(h)
 	}
-	return fmt.Errorf("%s is before the recorded history, which starts at %s: choose a later moment", z.moment(moment), z.stamp(wholeSecond(first)))
+	return fmt.Errorf("%s is %s", z.moment(moment), refusal.BeforeRecord(z.stamp(refusal.WholeSecond(first))))
 }
 
 // runChild runs a command to its end and returns its exit code. The terminal's

@@ -37,6 +37,7 @@ type changesOptions struct {
 
 func newChanges(s streams) *cobra.Command {
 	o := &changesOptions{client: client{streams: s}}
+	o.times = &o.zone
 	cmd := &cobra.Command{
 		Use:   "changes [RESOURCE[,RESOURCE] ...]",
 		Short: "List what changed, in all resources or some",

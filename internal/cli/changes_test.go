@@ -191,7 +191,7 @@ func TestChangesOfUnrecordedTime(t *testing.T) {
 	}
 	for since, want := range map[string]string{
 		"2025-12-31T00:00:00Z": "the recorded history begins at 2026-01-01 00:00:00Z: changes since then\n",
-		"2025-12-30T00:00:00Z": "watchkeeper: --until: nothing is recorded before 2026-01-01 00:00:00Z: use a later moment\n",
+		"2025-12-30T00:00:00Z": "watchkeeper: --until is before the recorded history, which begins at 2026-01-01 00:00:00Z: use a later moment\n",
 	} {
 		from, _ := time.Parse(time.RFC3339, since)
 		until := from.AddDate(0, 0, 1).Format(time.RFC3339)

@@ -24,6 +24,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/watchkeeper/watchkeeper/internal/api"
+	"github.com/watchkeeper/watchkeeper/internal/cli/refusal"
 	"github.com/watchkeeper/watchkeeper/internal/completion"
 	"github.com/watchkeeper/watchkeeper/internal/connect"
 )
@@ -40,6 +41,7 @@ type client struct {
 	recorded  *api.History // see history; nil before the first use
 	denied    []string     // what the command has left out, since the caller may not list it
 	warned    bool         // an answer after recorded had a warning about the API server
+	times     *zone        // of the times in errors; nil for the local zone
 }
 
 // addFlags adds kubectl's connection flags.
@@ -105,18 +107,13 @@ func (c *client) prepareScope(ctx context.Context, allNamespaces bool) error {
 	return nil
 }
 
-// A statusError is a Status that the gateway returned as an error.
-type statusError struct{ metav1.Status }
-
-func (e *statusError) Error() string { return e.Message }
-
 // isNotFound reports whether the gateway has answered that something does not exist. Any other
 // error does not say that.
 func isNotFound(err error) bool { return hasCode(err, http.StatusNotFound) }
 
 // hasCode reports whether the gateway has answered with a code.
 func hasCode(err error, code int32) bool {
-	status, ok := errors.AsType[*statusError](err)
+	status, ok := errors.AsType[*refusal.Error](err)
 	return ok && status.Code == code
 }
 
@@ -165,7 +162,7 @@ func (c *client) open(ctx context.Context, path string, query url.Values) (io.Re
 		return resp.Body, nil
 	}
 	defer resp.Body.Close()
-	status := &statusError{}
+	status := &refusal.Error{}
 	if json.NewDecoder(resp.Body).Decode(&status.Status) != nil || status.Message == "" {
 		if !strings.HasPrefix(path, "/watchkeeper/") && c.recorded != nil { // it has answered as watchkeeper
 			return nil, fmt.Errorf("the server behind %s answered %s to %s: it is no Kubernetes API server", c.server, resp.Status, path)
@@ -179,6 +176,7 @@ func (c *client) open(ctx context.Context, path string, query url.Values) (io.Re
 	if status.Code == http.StatusUnauthorized {
 		return nil, fmt.Errorf("%s: %s: use --token, or a --context whose user it knows", c.server, status.Message)
 	}
+	status.InWords(cmp.Or(c.times, &zone{}).stamp)
 	if hint := c.rights(status.Message); status.Code == http.StatusForbidden && hint != "" {
 		status.Message += ": " + hint
 	}

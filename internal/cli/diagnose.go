@@ -24,9 +24,11 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/watchkeeper/watchkeeper/internal/api"
+	"github.com/watchkeeper/watchkeeper/internal/cli/refusal"
 	"github.com/watchkeeper/watchkeeper/internal/cli/termtext"
 	"github.com/watchkeeper/watchkeeper/internal/cli/values"
 	"github.com/watchkeeper/watchkeeper/internal/completion"
+	"github.com/watchkeeper/watchkeeper/internal/findings"
 	"github.com/watchkeeper/watchkeeper/internal/gateway"
 	"github.com/watchkeeper/watchkeeper/internal/recording"
 	"github.com/watchkeeper/watchkeeper/internal/upstream"
@@ -52,6 +54,7 @@ type diagnoseOptions struct {
 
 func newDiagnose(s streams) *cobra.Command {
 	o := &diagnoseOptions{client: client{streams: s}}
+	o.times = &o.zone
 	o.maxBytes.Quantity = resource.MustParse(defaultUnpacked)
 	cmd := &cobra.Command{
 		Use:   "diagnose [FILE]",
@@ -277,7 +280,7 @@ func (o *diagnoseOptions) print(w io.Writer, found api.Findings) error {
 		o.printFinding(&b, found.At, f)
 	}
 	for _, line := range notesOf(found) {
-		fmt.Fprintf(&b, "%s\n", o.paint(dim, termtext.Plain(line)))
+		fmt.Fprintf(&b, "%s\n", o.paint(dim, termtext.Plain(refusal.InZone(line, o.stamp))))
 	}
 	_, err := w.Write(b.Bytes())
 	return err
@@ -295,6 +298,9 @@ func (o *diagnoseOptions) printFinding(w io.Writer, at time.Time, f api.Finding)
 		fmt.Fprintf(w, "    %s\n", line)
 	}
 	for _, text := range f.Messages {
+		if f.Rule == findings.Unobserved { // it is the gateway's text, not an object's
+			text = refusal.InZone(text, o.stamp)
+		}
 		fmt.Fprintf(w, "    says: %s\n", termtext.Plain(text))
 	}
 	for _, c := range f.Before {

@@ -157,7 +157,7 @@ func TestDiagnoseMistakes(t *testing.T) {
 	newFakeGateway(t, map[string]string{"": recordedIndex})
 	for line, want := range map[string]string{
 		"diagnose deploy/web":                      "there is no file deploy/web: diagnose takes a recording, or nothing: what happened to deploy web says 'watchkeeper story deploy/web'\n",
-		"diagnose --utc --at 2025-12-31T00:00:00Z": "2025-12-31 00:00:00Z is before the recorded history, which starts at 2026-01-01 00:00:00Z: choose a later moment\n",
+		"diagnose --utc --at 2025-12-31T00:00:00Z": "2025-12-31 00:00:00Z is before the recorded history, which begins at 2026-01-01 00:00:00Z: use a later moment\n",
 	} {
 		if out, errs, code := run(strings.Fields(line)...); code != 1 || out != "" || errs != "watchkeeper: "+want {
 			t.Errorf("%s: %d %s", line, code, errs)

@@ -41,6 +41,7 @@ const diffFailed = 2
 
 func newDiff(s streams) *cobra.Command {
 	o := &diffOptions{client: client{streams: s}}
+	o.times = &o.zone
 	cmd := &cobra.Command{
 		Use:   "diff [RESOURCE[,RESOURCE] | RESOURCE/NAME]",
 		Short: "Show the difference between two moments",

@@ -53,6 +53,7 @@ type exportOptions struct {
 
 func newExport(s streams) *cobra.Command {
 	o := &exportOptions{client: client{streams: s}}
+	o.times = &o.zone
 	cmd := &cobra.Command{
 		Use:   "export [RESOURCE ...] --output FILE",
 		Short: "Write a part of the history to one file",
@@ -109,6 +110,17 @@ func (o *exportOptions) run(ctx context.Context, resources []string, temp *tempo
 		o.reportSilence(ctx, to.At, o.stamp)
 	}
 	if err := o.choose(ctx, resources, q); err != nil {
+		return err
+	}
+	rec, err := o.record(ctx)
+	if err != nil {
+		return err
+	}
+	names := q["resource"]
+	if len(names) == 0 {
+		names = sortedKeys(rec)
+	}
+	if err := rec.before(names, parsed(until), "--until", o.stamp); err != nil && len(names) > 0 {
 		return err
 	}
 	for name, value := range map[string]string{"namespace": o.namespace, "labelSelector": o.selector} {

@@ -16,6 +16,7 @@ import (
 	"github.com/watchkeeper/watchkeeper/informer/kube"
 	"github.com/watchkeeper/watchkeeper/internal/api"
 	"github.com/watchkeeper/watchkeeper/internal/change"
+	"github.com/watchkeeper/watchkeeper/internal/cli/refusal"
 	"github.com/watchkeeper/watchkeeper/internal/cli/termtext"
 )
 
@@ -28,15 +29,15 @@ func (o *historyOptions) failing(ctx context.Context, n named, at string, delete
 		return nil, known, nil
 	}
 	f, err = o.failingAt(ctx, n, at)
-	status, refused := errors.AsType[*statusError](err)
+	status, refused := errors.AsType[*refusal.Error](err)
 	if refused && status.Code == http.StatusGone {
 		if gaps := rec.around(n.resource.GroupResource(), parsed(at)); len(gaps) > 0 {
 			begin, end := gaps[0].From.Time, gaps[0].To.Time
 			if !deleted {
-				fmt.Fprintf(o.err, "whether the Pod failed at %s is not known: %s\n", o.moment(at), notObserved(begin, end, o.stamp))
+				fmt.Fprintf(o.err, "whether the Pod failed at %s is not known: %s\n", o.moment(at), refusal.NotObserved(begin, end, o.stamp))
 			}
 			f, err = o.failingAt(ctx, n, kube.Moment{At: begin}.String())
-			status, refused = errors.AsType[*statusError](err)
+			status, refused = errors.AsType[*refusal.Error](err)
 			known = begin
 		}
 	}

@@ -89,7 +89,7 @@ func TestUntilBeforeRecord(t *testing.T) {
 	})
 	for _, line := range []string{"history pod/web-0 --until 100", "changes pods --since 99 --until 100"} {
 		out, errs, code := run(append(strings.Fields(line), "--utc")...)
-		if want := "watchkeeper: --until 100: nothing is recorded of pods before 278 (2026-01-01 00:00:00Z): use a later moment\n"; errs != want || out != "" || code != 1 {
+		if want := "watchkeeper: --until 100 of pods is before the recorded history, which begins at 278 (2026-01-01 00:00:00Z): use a later moment\n"; errs != want || out != "" || code != 1 {
 			t.Errorf("%s: %d %q %q", line, code, out, errs)
 		}
 	}

@@ -5,10 +5,12 @@ package cli
 
 import (
 	"context"
+	"net/http"
 
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
+	"github.com/watchkeeper/watchkeeper/internal/cli/refusal"
 	"github.com/watchkeeper/watchkeeper/internal/cli/sheetcmd"
 	"github.com/watchkeeper/watchkeeper/internal/cli/termtext"
 	"github.com/watchkeeper/watchkeeper/internal/connect"
@@ -24,7 +26,11 @@ func newGet(s streams) *cobra.Command {
 			if err := c.prepareScope(ctx, false); err != nil {
 				return "", err
 			}
-			return c.pastPath(ctx, "--at", text)
+			moment, err := c.pastPath(ctx, "--at", text)
+			flags.Wrap = func(base http.RoundTripper) http.RoundTripper {
+				return &refusal.Transport{Base: base, Stamp: (&zone{}).stamp}
+			}
+			return moment, err
 		},
 	})
 }

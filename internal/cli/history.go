@@ -35,6 +35,7 @@ type historyOptions struct {
 
 func newHistory(s streams) *cobra.Command {
 	o := &historyOptions{client: client{streams: s}}
+	o.times = &o.zone
 	cmd := &cobra.Command{
 		Use:   "history RESOURCE/NAME | RESOURCE NAME",
 		Short: "Show the changes of an object, with time and author",

@@ -374,7 +374,7 @@ func TestAt(t *testing.T) {
 	if out, _, _ := run("at", "5m", "get"); !strings.Contains(out, "/at/2") {
 		t.Errorf("an age was not resolved before the requests: %s", out)
 	}
-	for moment, want := range map[string]string{"rv:99": "rv:99 is before the recorded history, which starts at 20", "2025-12-31T00:00:00Z": time.Date(2025, 12, 31, 0, 0, 0, 0, time.UTC).Local().Format("2006-01-02 15:04:05Z07:00") + " is before the recorded history"} {
+	for moment, want := range map[string]string{"rv:99": "rv:99 is before the recorded history, which begins at 20", "2025-12-31T00:00:00Z": time.Date(2025, 12, 31, 0, 0, 0, 0, time.UTC).Local().Format("2006-01-02 15:04:05Z07:00") + " is before the recorded history"} {
 		if out, errs, code := run("at", moment, "--", "get", "pods"); code != 1 || out != "" || !strings.Contains(errs, want) {
 			t.Errorf("%s: %d %s", moment, code, errs)
 		}

@@ -7,15 +7,12 @@ package cli_test
 
 import (
 	"encoding/json"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"unicode"
-
-	"github.com/klauspost/compress/zstd"
 
 	"github.com/watchkeeper/watchkeeper/internal/cli"
 	"github.com/watchkeeper/watchkeeper/internal/sheet"
@@ -29,20 +26,6 @@ const forged = "\x1b[1A\x1b[2K\u009b1A\u202e\a\r\nFORGED "
 // ReplicaSets and in what objects say.
 func hostileRecording(t *testing.T) string {
 	t.Helper()
-	f, err := os.Open("../../demo/incident.wkr")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	z, err := zstd.NewReader(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer z.Close()
-	data, err := io.ReadAll(z)
-	if err != nil {
-		t.Fatal(err)
-	}
 	quoted, err := json.Marshal(forged)
 	if err != nil {
 		t.Fatal(err)
@@ -52,9 +35,9 @@ func hostileRecording(t *testing.T) string {
 	for _, field := range []string{"manager", "message", "image", "reason", "command"} {
 		pairs = append(pairs, `"`+field+`":"`, `"`+field+`":"`+in)
 	}
-	all := slices.Collect(strings.Lines(strings.NewReplacer(pairs...).Replace(string(data))))
+	all := strings.Split(strings.NewReplacer(pairs...).Replace(strings.Join(recordingLines(t, "../../demo/incident.wkr"), "\n")), "\n")
 	file := filepath.Join(t.TempDir(), "hostile.wkr")
-	record(t, file, lines(len(all)-1, func(i int) string { return strings.TrimSuffix(all[i], "\n") }))
+	record(t, file, slices.Values(all))
 	return file
 }
 

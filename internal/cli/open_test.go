@@ -183,3 +183,24 @@ func record(t *testing.T, file string, all ...iter.Seq[string]) {
 		t.Fatal(err)
 	}
 }
+
+// recordingLines returns the lines of a recording but its last, which has their checksum.
+func recordingLines(t *testing.T, file string) []string {
+	t.Helper()
+	f, err := os.Open(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	z, err := zstd.NewReader(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer z.Close()
+	data, err := io.ReadAll(z)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := strings.Split(strings.TrimSuffix(string(data), "\n"), "\n")
+	return all[:len(all)-1]
+}

@@ -5,6 +5,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/url"
@@ -12,8 +13,12 @@ import (
 	"strings"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/watchkeeper/watchkeeper/informer/kube"
 	"github.com/watchkeeper/watchkeeper/internal/api"
+	"github.com/watchkeeper/watchkeeper/internal/cli/refusal"
+	"github.com/watchkeeper/watchkeeper/internal/past"
 	"github.com/watchkeeper/watchkeeper/internal/words"
 )
 
@@ -109,7 +114,7 @@ func (r record) begins(resources []string, after time.Time, what string, stamp f
 // before returns an error if none of the resources was recorded at a moment yet.
 func (r record) before(resources []string, w kube.Moment, flag string, stamp func(time.Time) string) error {
 	if late, first, _ := r.late(resources, w.At, stamp); !w.At.IsZero() && len(late) == len(resources) {
-		return fmt.Errorf("%s: nothing is recorded before %s: use a later moment", flag, stamp(wholeSecond(first)))
+		return fmt.Errorf("%s is %s", flag, refusal.BeforeRecord(stamp(refusal.WholeSecond(first))))
 	}
 	if w.RV == 0 || len(resources) != 1 { // a resourceVersion is that of one resource
 		return nil
@@ -124,7 +129,7 @@ func (r record) before(resources []string, w kube.Moment, flag string, stamp fun
 	if w.RV >= least {
 		return nil
 	}
-	return fmt.Errorf("%s %d: nothing is recorded of %s before %s (%s): use a later moment", flag, w.RV, resources[0], first.ResourceVersion, stamp(first.Time))
+	return fmt.Errorf("%s %d of %s is %s", flag, w.RV, resources[0], refusal.BeforeRecord(first.ResourceVersion+" ("+stamp(first.Time)+")"))
 }
 
 // around returns the gaps of a resource that a moment is in.
@@ -141,14 +146,6 @@ func (r record) around(resource string, w kube.Moment) (gaps []api.Gap) {
 	}
 	return gaps
 }
-
-// notObserved names a time in which nothing was observed, in whole seconds around it.
-func notObserved(from, to time.Time, stamp func(time.Time) string) string {
-	return fmt.Sprintf("not observed between %s and %s", stamp(from.Truncate(time.Second)), stamp(wholeSecond(to)))
-}
-
-// wholeSecond returns the first whole second, as times are printed, that is not before a time.
-func wholeSecond(t time.Time) time.Time { return t.Add(time.Second - 1).Truncate(time.Second) }
 
 // after returns an error if a resourceVersion is newer than the record of the resource.
 func (r record) after(resource string, w kube.Moment, flag string) error {
@@ -215,7 +212,7 @@ func outages(gaps []api.UnobservedSpan, stamp func(time.Time) string) (lines []s
 				last = gaps[i].To
 			}
 		}
-		line := notObserved(first, last, stamp)
+		line := refusal.NotObserved(first, last, stamp)
 		if stamp(latest) != stamp(first) {
 			line += fmt.Sprintf(" (some resources: from %s)", stamp(latest))
 		}
@@ -282,17 +279,22 @@ type failures []failure
 
 type failure struct {
 	reason    string
+	cause     metav1.CauseType
 	resources []string
 }
 
 func (f *failures) add(resource string, err error) {
+	one := failure{reason: strings.TrimPrefix(err.Error(), resource+": "), resources: []string{resource}}
+	if status, ok := errors.AsType[*refusal.Error](err); ok {
+		one.cause = status.Cause()
+	}
 	for i := range *f {
-		if (*f)[i].reason == err.Error() {
+		if (*f)[i].reason == one.reason {
 			(*f)[i].resources = append((*f)[i].resources, resource)
 			return
 		}
 	}
-	*f = append(*f, failure{err.Error(), []string{resource}})
+	*f = append(*f, one)
 }
 
 // print prints a line for each reason.
@@ -301,9 +303,6 @@ func (f failures) print(w io.Writer) {
 		fmt.Fprintf(w, "watchkeeper: %s: %s\n", strings.Join(one.resources, ", "), one.reason)
 	}
 }
-
-// inGap is how the message begins if a moment is in a gap.
-const inGap = "in a gap of the recorded history: "
 
 // gap returns the resources that have a gap around a moment, and a line about it.
 func (r record) gap(resources []string, moment time.Time, stamp func(time.Time) string) (found failure) {
@@ -319,7 +318,7 @@ func (r record) gap(resources []string, moment time.Time, stamp func(time.Time) 
 			}
 		}
 	}
-	found.reason = fmt.Sprintf("%s%s; %s: these two are the nearest moments that are known", inGap, stamp(moment), notObserved(from, to, stamp))
+	found.reason = refusal.InGap(from, to, stamp)
 	return found
 }
 
@@ -328,7 +327,7 @@ func (f failures) stopped(r record, why api.Recording, stamp func(time.Time) str
 	var names []string
 	var first, last time.Time
 	for _, one := range f {
-		if why.State != api.RecordingFailed || !strings.HasPrefix(one.reason, "not recorded: ") {
+		if why.State != api.RecordingFailed || one.cause != past.RecordEnded {
 			out = append(out, one)
 			continue
 		}
@@ -357,7 +356,7 @@ func (f failures) stopped(r record, why api.Recording, stamp func(time.Time) str
 func (f failures) merge(r record, moments []time.Time, stamp func(time.Time) string) (out failures) {
 	var inAGap []string
 	for _, one := range f {
-		if strings.HasPrefix(one.reason, inGap) {
+		if one.cause == past.NotObserved {
 			inAGap = append(inAGap, one.resources...)
 		}
 	}
@@ -371,7 +370,7 @@ func (f failures) merge(r record, moments []time.Time, stamp func(time.Time) str
 		}
 	}
 	for _, one := range f {
-		if !merged[one.resources[0]] || !strings.HasPrefix(one.reason, inGap) {
+		if !merged[one.resources[0]] || one.cause != past.NotObserved {
 			out = append(out, one)
 		}
 	}

@@ -110,8 +110,8 @@ func TestDiffBeforeRecord(t *testing.T) {
 		"/diff/api/v1/pods": `{"from":{"resourceVersion":"9","time":"2026-01-02T12:00:00.3Z"},"to":{"resourceVersion":"8","time":"2026-01-02T11:59:00Z"},"items":[{"type":"MODIFIED","name":"a","summary":["label team removed"]}]}`,
 	})
 	for line, want := range map[string]string{
-		"diff -A --from 2025-12-31T00:00:00Z":                           "--from: nothing is recorded before 2026-01-01 00:00:00Z: use a later moment",
-		"diff -A --from 2025-12-30T00:00:00Z --to 2025-12-31T00:00:00Z": "--to: nothing is recorded before 2026-01-01 00:00:00Z: use a later moment",
+		"diff -A --from 2025-12-31T00:00:00Z":                           "--from is before the recorded history, which begins at 2026-01-01 00:00:00Z: use a later moment",
+		"diff -A --from 2025-12-30T00:00:00Z --to 2025-12-31T00:00:00Z": "--to is before the recorded history, which begins at 2026-01-01 00:00:00Z: use a later moment",
 		"diff po -A --from 1m --to 12m":                                 "--from 1m is after --to 12m: swap them",
 		"diff po -A --from now --to 1m":                                 "--from now is after --to 1m: swap them",
 		"diff po -A --from 9 --to 2026-01-02T12:00:00Z":                 "--from 9 is after --to 2026-01-02T12:00:00Z in pods: swap them",
@@ -136,7 +136,7 @@ func TestDiffInGap(t *testing.T) {
 			name, at(-1000).Format(time.RFC3339Nano), at(1000).Format(time.RFC3339Nano), at(from).Add(300*time.Millisecond).Format(time.RFC3339Nano), at(to).Add(300*time.Millisecond).Format(time.RFC3339Nano))
 	}
 	refused := func(name string) string {
-		return fmt.Sprintf(`{"kind":"Status","code":410,"message":"in a gap of the recorded history: x; %s were not observed between 5 (a) and 8 (b)"}`, name)
+		return fmt.Sprintf(`{"kind":"Status","code":410,"message":"x","details":{"kind":%q,"causes":[{"reason":"NotObserved","field":"from","message":"2026-01-02T12:00:10.300Z"}]}}`, name)
 	}
 	newFakeGateway(t, map[string]string{
 		"":                   fmt.Sprintf(`{"recording":{"state":"on"},"store":{},"resources":[%s,%s]}`, gapped("nodes", 10, 20), gapped("pods", 12, 25)),
@@ -145,8 +145,8 @@ func TestDiffInGap(t *testing.T) {
 	})
 	_, errs, code := run("diff", "-A", "--utc", "--from", at(15).Format(time.RFC3339), "--to", at(30).Format(time.RFC3339))
 	lines := strings.Split(strings.TrimSpace(errs), "\n")
-	want := fmt.Sprintf("watchkeeper: nodes, pods: in a gap of the recorded history: %s; not observed between %s and %s: these two are the nearest moments that are known",
-		at(15).UTC().Format(stamp), at(10).UTC().Format(stamp), at(26).UTC().Format(stamp))
+	want := fmt.Sprintf("watchkeeper: nodes, pods: not observed between %s and %s: these two are the nearest moments that are known",
+		at(10).UTC().Format(stamp), at(26).UTC().Format(stamp))
 	if code != 2 || len(lines) != 3 || !strings.HasPrefix(lines[1], "not recorded, so not listed: ") || !slices.Contains(lines, want) {
 		t.Errorf("%d %s, want %s", code, errs, want)
 	}
@@ -187,7 +187,7 @@ func TestUnknownIsNotUnchanged(t *testing.T) {
 // TestDiffOnFullDisk: resources whose record ends for the same reason have one line, with a
 // moment that works.
 func TestDiffOnFullDisk(t *testing.T) {
-	const refused = `{"kind":"Status","code":410,"message":"not recorded: they are recorded until …"}`
+	const refused = `{"kind":"Status","code":410,"message":"x","details":{"causes":[{"reason":"RecordEnded"}]}}`
 	index := strings.Replace(recordedIndex, `"recording":{"state":"on"}`, `"recording":{"state":"failed","reason":"the disk is full"}`, 1)
 	i := strings.Index(index, `"nodes"`)
 	f := newFakeGateway(t, map[string]string{

@@ -30,6 +30,7 @@ type storyOptions struct {
 
 func newStory(s streams) *cobra.Command {
 	o := &storyOptions{client: client{streams: s}}
+	o.times = &o.zone
 	cmd := &cobra.Command{
 		Use:   "story RESOURCE/NAME | RESOURCE NAME",
 		Short: "Tell what happened to an object and to what belongs to it",

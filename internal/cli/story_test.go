@@ -108,7 +108,7 @@ func TestStoryOfDemo(t *testing.T) {
 		"deployment/checkout -n shop -o yaml":                       "use text, json or markdown",
 		"configmap/x -n shop":                                       "configmaps",
 		"deployment/checkout -n shop --since 23:53 --until 23:52":   "swap them",
-		"deployment/checkout -n shop --since 10d --until 9d":        "nothing is recorded of",
+		"deployment/checkout -n shop --since 10d --until 9d":        "deployments.apps: before the recorded history, which begins at ",
 		"deployment/checkout -n shop --since 23:52:00 --color none": "--color",
 	} {
 		if _, errs, code := run(append([]string{"story", "--server", server}, strings.Fields(line)...)...); code != 1 || !strings.Contains(errs, want) || strings.Count(errs, "\n") != 1 {

@@ -40,7 +40,8 @@ func (c *command) connect(ctx context.Context, live bool) (end func(), err error
 		return end, nil
 	}
 	if c.speed != 0 {
-		c.flags.Wrap = func(base http.RoundTripper) http.RoundTripper { return &replay{base, c.speed} }
+		wrap := c.flags.Wrap
+		c.flags.Wrap = func(base http.RoundTripper) http.RoundTripper { return &replay{wrap(base), c.speed} }
 	}
 	// kubectl's cache is keyed by the server's URL, which differs each time.
 	cache, err := os.MkdirTemp("", "watchkeeper-get-")
