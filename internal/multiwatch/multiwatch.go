@@ -101,13 +101,16 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	for i, inner := range requests {
 		writer := &watchWriter{shared: shared, prefix: fmt.Sprintf(`{"watch":%d,`, i)}
 		notifier.watches = append(notifier.watches, notifiedWatch{writer: writer, request: inner})
+	}
+	// Also a watch that ends at once has the state before its END. Without a client, all end.
+	if h.Upstream != nil && r.URL.Query().Get("upstream") == "1" && notifier.notify() == nil {
+		notifying.Go(func() { notifier.run(ctx) })
+	}
+	for i, w := range notifier.watches {
 		watches.Go(func() {
 			defer closers[i]()
-			h.serve(writer, inner)
+			h.serve(w.writer, w.request)
 		})
-	}
-	if h.Upstream != nil && r.URL.Query().Get("upstream") == "1" {
-		notifying.Go(func() { notifier.run(ctx) })
 	}
 	watches.Wait()
 	cancel()

@@ -22,8 +22,8 @@ type UpstreamState struct {
 	Message string `json:"message"`
 }
 
-// A staleNotifier writes a line to a watch when its upstream becomes unreachable, when
-// the reason changes, and when the upstream is reachable again:
+// A staleNotifier writes a line to a watch at its begin, when its upstream becomes unreachable,
+// when the reason changes, and when the upstream is reachable again:
 //
 //	{"watch":1,"type":"STALE","object":{"since":"…","message":"…"}}
 //	{"watch":1,"type":"CURRENT"}
@@ -34,34 +34,38 @@ type staleNotifier struct {
 
 // A notifiedWatch is a watch and the message of its last STALE line; "" after CURRENT.
 type notifiedWatch struct {
-	writer  *watchWriter
-	request *http.Request
-	stale   string
+	writer   *watchWriter
+	request  *http.Request
+	notified bool // it has had a line
+	stale    string
 }
 
 // run notifies until ctx ends or the client is gone.
 func (n *staleNotifier) run(ctx context.Context) {
 	tick := time.NewTicker(staleInterval)
 	defer tick.Stop()
-	for n.notify() == nil {
+	for {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
+			return
+		}
+		if n.notify() != nil {
 			return
 		}
 	}
 }
 
 func (n *staleNotifier) notify() error {
+	var written *sharedLines
 	for i := range n.watches {
 		w := &n.watches[i]
 		now := n.upstream(w.request)
 		line := `"type":"CURRENT"}`
-		switch now.Message {
-		case w.stale:
+		switch {
+		case w.notified && now.Message == w.stale:
 			continue
-		case "":
-		default:
+		case now.Message != "":
 			object, err := json.Marshal(now)
 			if err != nil {
 				return err // a time and a text cannot fail
@@ -71,7 +75,10 @@ func (n *staleNotifier) notify() error {
 		if err := w.writer.notify(line); err != nil {
 			return err
 		}
-		w.stale = now.Message
+		w.notified, w.stale, written = true, now.Message, w.writer.shared
 	}
-	return nil
+	if written == nil {
+		return nil
+	}
+	return written.flush()
 }

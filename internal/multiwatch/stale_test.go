@@ -15,7 +15,7 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/status"
 )
 
-// TestStale: with upstream=1, a multiwatch gets one line when the upstream becomes
+// TestStale: with upstream=1, a multiwatch gets one line at its begin, one when the upstream becomes
 // unreachable, one for each new reason, and one when it is reachable again; none for a
 // watch that has ended.
 func TestStale(t *testing.T) {
@@ -49,6 +49,9 @@ func TestStale(t *testing.T) {
 	}
 	defer resp.Body.Close()
 	lines := bufio.NewScanner(resp.Body)
+	if !lines.Scan() || lines.Text() != `{"watch":0,"type":"CURRENT"}` {
+		t.Fatalf("the state of the first watch at its begin is %s", lines.Text())
+	}
 	const stale = `{"watch":1,"type":"STALE","object":{"since":"2026-01-31T15:04:05Z","message":"connection refused"}}`
 	for _, step := range []struct{ message, want string }{
 		{"", stale},
@@ -74,7 +77,11 @@ func TestStale(t *testing.T) {
 			t.Fatal(err)
 		}
 		lines := bufio.NewScanner(resp.Body)
-		for _, want := range []string{"1 ERROR Status 403 not for you", "1 END"} {
+		wants := []string{"1 ERROR Status 403 not for you", "1 END"}
+		if query != "" { // at the begin, also of a watch that ends at once
+			wants = append([]string{"0 CURRENT @", "1 CURRENT @"}, wants...)
+		}
+		for _, want := range wants {
 			if got := nextLine(t, lines); got != want {
 				t.Errorf("got %q, want %q", got, want)
 			}

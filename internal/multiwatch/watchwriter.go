@@ -161,15 +161,12 @@ func (w *watchWriter) last(members string) error {
 	return w.shared.lineLocked(w.prefix, members, "\n")
 }
 
-// notify writes and flushes a line of the gateway, unless the watch is over.
+// notify writes a line of the gateway, unless the watch is over.
 func (w *watchWriter) notify(members string) error {
 	w.shared.mu.Lock()
 	defer w.shared.mu.Unlock()
 	if w.over {
 		return nil
 	}
-	if err := w.shared.lineLocked(w.prefix, members, "\n"); err != nil {
-		return err
-	}
-	return w.shared.flushLocked()
+	return w.shared.lineLocked(w.prefix, members, "\n")
 }

@@ -19,10 +19,10 @@ const retryUpstream = 2 * time.Second
 
 // Upstream reports, until ctx ends, what a gateway says of its API server: since when and why
 // it has no contact for the collection, or a zero State. The watch of a gateway stays open
-// meanwhile, and looks like one without changes. Of another server nothing is reported.
+// meanwhile, and looks like one without changes; that of a resource that cannot be read ends
+// again and again, each time after a line with the state. Of another server nothing is reported.
 func (c Collection) Upstream(ctx context.Context, report func(State)) {
 	for c.upstream(ctx, report) {
-		report(State{}) // what is known now, the table itself knows
 		select {
 		case <-ctx.Done():
 		case <-time.After(retryUpstream):
@@ -46,10 +46,12 @@ func (c Collection) upstream(ctx context.Context, report func(State)) (again boo
 	req.Header.Set("Accept", "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io,application/json")
 	resp, err := c.Transport.RoundTrip(req)
 	if err != nil {
+		report(State{}) // what is known now, the table itself knows
 		return ctx.Err() == nil
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
+		report(State{})
 		return resp.StatusCode >= 500 || resp.StatusCode == http.StatusTooManyRequests
 	}
 	for lines := bufio.NewReader(resp.Body); ; {

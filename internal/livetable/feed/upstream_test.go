@@ -63,5 +63,38 @@ func TestUpstream(t *testing.T) {
 		}
 	}
 	// The API server has no such path: the function returns.
-	feed.Collection{Base: base, Transport: gateway.Client().Transport, Resource: podsResource}.Upstream(t.Context(), func(s feed.State) { t.Errorf("%+v", s) })
+	feed.Collection{Base: base, Transport: gateway.Client().Transport, Resource: podsResource}.Upstream(t.Context(), func(s feed.State) {
+		if s != (feed.State{}) {
+			t.Errorf("%+v", s)
+		}
+	})
+}
+
+// TestUpstreamEnds: a watch of a resource that cannot be read ends again and again, and its state
+// does not alternate.
+func TestUpstreamEnds(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	answers := 0
+	gateway := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if answers++; answers == 2 {
+			fmt.Fprintln(w, `{"watch":0,"type":"CURRENT"}`)
+			return
+		}
+		fmt.Fprintln(w, `{"watch":0,"type":"STALE","object":{"since":"2026-01-31T15:04:05Z","message":"unreadable"}}`)
+		fmt.Fprintln(w, `{"watch":0,"type":"END"}`)
+	}))
+	defer gateway.Close()
+	base, err := url.Parse(gateway.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var reasons []string
+	feed.Collection{Base: base, Transport: gateway.Client().Transport, Resource: podsResource}.Upstream(ctx, func(s feed.State) {
+		if reasons = append(reasons, s.Reason); len(reasons) == 3 {
+			cancel()
+		}
+	})
+	if diff := cmp.Diff([]string{"unreadable", "", "unreadable"}, reasons); diff != "" {
+		t.Error(diff)
+	}
 }
