@@ -45,9 +45,15 @@ type Finding struct {
 	Title string `json:"title"`
 	// Messages are what objects say about it, in their own words.
 	Messages []string `json:"messages,omitempty"`
-	// Since is when it began. If SinceKnown is false, it began before, or that is not known.
+	// Since is when it began, for the first object. If SinceKnown is false, it began before, or
+	// that is not known. NotBefore is the begin of the gap that ends at Since, if there is one.
 	Since      time.Time `json:"since,omitzero"`
+	NotBefore  time.Time `json:"notBefore,omitzero"`
 	SinceKnown bool      `json:"sinceKnown,omitempty"`
+	// Others is how many of the objects fail only since OthersSince, or later, which is more than
+	// a minute after Since.
+	Others      int       `json:"others,omitempty"`
+	OthersSince time.Time `json:"othersSince,omitzero"`
 	// Touches is how many objects fail, Objects are the first of them.
 	Touches int             `json:"touches"`
 	Objects []FindingObject `json:"objects"`

@@ -295,8 +295,10 @@ type Failing struct {
 	Failing bool `json:"failing"`
 	// FailedBefore is set if the Pod terminates, and failed until its deletion was requested.
 	FailedBefore bool `json:"failedBefore,omitempty"`
-	// Since is when it began to fail. If SinceKnown is false, it failed before.
+	// Since is when it began to fail. If SinceKnown is false, it failed before. NotBefore is the
+	// begin of the gap that ends at Since, if there is one: it began between them.
 	Since      time.Time          `json:"since,omitzero"`
+	NotBefore  time.Time          `json:"notBefore,omitzero"`
 	SinceKnown bool               `json:"sinceKnown,omitempty"`
 	Restarts   int32              `json:"restarts"`   // of all containers
 	Containers []FailingContainer `json:"containers"` // that have crashed, or cannot start

@@ -323,9 +323,20 @@ const maxNamed = 3
 func (o *diagnoseOptions) since(at time.Time, f api.Finding) string {
 	var parts []string
 	if !f.Since.IsZero() {
-		text := fmt.Sprintf("since %s, for %s", o.stamp(f.Since), max(at.Sub(f.Since), 0).Round(time.Second))
-		if !f.SinceKnown {
-			text = fmt.Sprintf("since before %s, for more than %s", o.stamp(f.Since), max(at.Sub(f.Since), 0).Round(time.Second))
+		since, age := o.stamp(f.Since), max(at.Sub(f.Since), 0).Round(time.Second)
+		text := fmt.Sprintf("since %s, for %s", since, age)
+		switch {
+		case !f.SinceKnown:
+			text = fmt.Sprintf("since before %s, for more than %s", since, age)
+		case !f.NotBefore.IsZero():
+			text = fmt.Sprintf("since %s (not before %s), for at least %s", since, o.stamp(f.NotBefore), age)
+		}
+		if f.Others > 0 {
+			first := "the first "
+			if n := f.Touches - f.Others; n > 1 {
+				first = fmt.Sprintf("%d ", n)
+			}
+			text = fmt.Sprintf("%s%s, %d since %s", first, text, f.Others, o.stamp(f.OthersSince))
 		}
 		parts = append(parts, text)
 	}

@@ -151,6 +151,20 @@ left out: 3 findings
 	}
 }
 
+// TestDiagnoseSince: a finding whose objects began to fail at different times, or in a gap, says so.
+func TestDiagnoseSince(t *testing.T) {
+	for since, want := range map[string]string{
+		`"touches":20,"others":19,"othersSince":"2026-01-02T11:58:00Z"`: "the first since 2026-01-02 11:35:00Z, for 25m0s, 19 since 2026-01-02 11:58:00Z\n",
+		`"touches":5,"others":2,"othersSince":"2026-01-02T11:58:00Z"`:   "3 since 2026-01-02 11:35:00Z, for 25m0s, 2 since 2026-01-02 11:58:00Z\n",
+		`"touches":1,"notBefore":"2026-01-02T11:34:00Z"`:                "since 2026-01-02 11:35:00Z (not before 2026-01-02 11:34:00Z), for at least 25m0s\n",
+	} {
+		newFakeGateway(t, map[string]string{"/watchkeeper/v1/findings": `{"at":"2026-01-02T12:00:00Z","items":[{"severity":"warning","kind":"Deployment","name":"web","title":"Pods not ready","since":"2026-01-02T11:35:00Z","sinceKnown":true,` + since + `}]}`})
+		if out, errs, code := run("diagnose", "-A", "--utc"); code != 3 || !strings.HasSuffix(out, "\n    "+want) {
+			t.Errorf("%d %s%s, want %s", code, out, errs, want)
+		}
+	}
+}
+
 // TestDiagnoseMistakes: an object is no file, and a moment before the record is refused in the words
 // and the zone of the other commands.
 func TestDiagnoseMistakes(t *testing.T) {

@@ -57,11 +57,11 @@ func (o *historyOptions) failingAt(ctx context.Context, n named, at string) (*ap
 	return &f, err
 }
 
-// printFailing prints the answer of failing, unless all is well. known is when it was so, if
+// printFailing prints the answer of failing, unless the Pod exists and all is well. known is when it was so, if
 // that is not the moment that was asked for. deletion is that of the Pod, nil if it was not
 // deleted.
 func (o *historyOptions) printFailing(w io.Writer, f *api.Failing, known time.Time, deletion *api.Change) error {
-	if f == nil || len(f.Containers) == 0 && f.Reason+f.Message == "" && f.Unschedulable == nil && f.Disruption == nil && !f.Failing && !f.FailedBefore {
+	if f == nil || deletion == nil && len(f.Containers) == 0 && f.Reason+f.Message == "" && f.Unschedulable == nil && f.Disruption == nil && !f.Failing && !f.FailedBefore {
 		return nil
 	}
 	is, lines := "is", []string{o.headOf(f)}
@@ -134,6 +134,9 @@ func (o *historyOptions) deleted(f *api.Failing, c *api.Change) string {
 
 func (o *historyOptions) failingSince(f *api.Failing) string {
 	if f.SinceKnown {
+		if !f.NotBefore.IsZero() {
+			return o.stamp(f.Since) + " (not before " + o.stamp(f.NotBefore) + ")"
+		}
 		return o.stamp(f.Since)
 	}
 	return "before " + o.stamp(f.Since) + ", when the recording starts"

@@ -23,16 +23,17 @@ func TestHistoryOfCrashes(t *testing.T) {
 	image := `{"name":"log","state":"waiting","waiting":"ErrImagePull","reason":"ErrImagePull","message":"no such\n image\u001b[31m\n"}`
 	deleted := `{"type":"DELETED","resourceVersion":"90","time":"` + noon.Format(time.RFC3339) + `","summary":["deleted"]}`
 	for name, test := range map[string]struct{ versions, failing, at, want string }{
-		"failing":   {"", `{"failing":true,"since":"` + noon.Format(time.RFC3339) + `","sinceKnown":true,"restarts":7,"containers":[` + crash + `]}`, "", "failing since NOON; restarts: 7\n  web is waiting (CrashLoopBackOff); it ended NOON with exit code 137 (signal 9): OOMKilled\n"},
-		"before":    {"", `{"failing":true,"since":"` + noon.Format(time.RFC3339) + `","restarts":0,"containers":[` + image + `]}`, "", "failing since before NOON, when the recording starts; restarts: 0\n  log is waiting: ErrImagePull: no such image\uFFFD[31m\n"},
-		"recovered": {"", `{"failing":false,"restarts":7,"containers":[` + crash + `]}`, "", "not failing; restarts: 7\n  web is waiting (CrashLoopBackOff); it ended NOON with exit code 137 (signal 9): OOMKilled\n"},
-		"well":      {"", `{"failing":false,"restarts":0,"containers":[]}`, "", ""},
-		"deleted":   {deleted, `{"failing":false,"restarts":7,"containers":[` + crash + `]}`, "?at=rv%3A89", "deleted NOON (restarts: 7)\n  web was waiting (CrashLoopBackOff); it ended NOON with exit code 137 (signal 9): OOMKilled\nNOON  90        deleted\n"},
+		"failing":        {"", `{"failing":true,"since":"` + noon.Format(time.RFC3339) + `","sinceKnown":true,"restarts":7,"containers":[` + crash + `]}`, "", "failing since NOON; restarts: 7\n  web is waiting (CrashLoopBackOff); it ended NOON with exit code 137 (signal 9): OOMKilled\n"},
+		"before":         {"", `{"failing":true,"since":"` + noon.Format(time.RFC3339) + `","restarts":0,"containers":[` + image + `]}`, "", "failing since before NOON, when the recording starts; restarts: 0\n  log is waiting: ErrImagePull: no such image\uFFFD[31m\n"},
+		"began in a gap": {"", `{"failing":true,"since":"` + noon.Format(time.RFC3339) + `","notBefore":"` + noon.Add(-time.Minute).Format(time.RFC3339) + `","sinceKnown":true,"restarts":0,"containers":[]}`, "", "failing since NOON (not before BEFORE); restarts: 0\n"},
+		"recovered":      {"", `{"failing":false,"restarts":7,"containers":[` + crash + `]}`, "", "not failing; restarts: 7\n  web is waiting (CrashLoopBackOff); it ended NOON with exit code 137 (signal 9): OOMKilled\n"},
+		"well":           {"", `{"failing":false,"restarts":0,"containers":[]}`, "", ""},
+		"deleted":        {deleted, `{"failing":false,"restarts":7,"containers":[` + crash + `]}`, "?at=rv%3A89", "deleted NOON (restarts: 7)\n  web was waiting (CrashLoopBackOff); it ended NOON with exit code 137 (signal 9): OOMKilled\nNOON  90        deleted\n"},
 		"its end": {deleted, `{"failing":false,"failedBefore":true,"since":"` + noon.Format(time.RFC3339) + `","sinceKnown":true,"restarts":1,"containers":[` + crash + `],"node":"node-ghost","phase":"Failed",` +
 			`"disruption":{"since":"` + noon.Format(time.RFC3339) + `","reason":"DeletionByPodGC","message":"PodGC: node not found"}}`, "?at=rv%3A89",
 			"deleted NOON (was on node-ghost; phase Failed; failing since NOON; restarts: 1)\n  DisruptionTarget since NOON: DeletionByPodGC: PodGC: node not found\n" +
 				"  web was waiting (CrashLoopBackOff); it ended NOON with exit code 137 (signal 9): OOMKilled\nNOON  90        deleted\n"},
-		"gone well":   {deleted, `{"failing":false,"restarts":0,"containers":[],"node":"n","phase":"Running"}`, "?at=rv%3A89", "NOON  90        deleted\n"},
+		"gone well":   {deleted, `{"failing":false,"restarts":0,"containers":[],"node":"n","phase":"Running"}`, "?at=rv%3A89", "deleted NOON (was on n; restarts: 0)\nNOON  90        deleted\n"},
 		"terminating": {"", `{"failing":false,"failedBefore":true,"since":"` + noon.Format(time.RFC3339) + `","sinceKnown":true,"restarts":1,"containers":[]}`, "", "terminating; was failing since NOON; restarts: 1\n"},
 		"evicted": {"", `{"failing":true,"since":"` + noon.Format(time.RFC3339) + `","sinceKnown":true,"restarts":0,"containers":[],"phase":"Failed","reason":"Evicted","message":"low on\nmemory",` +
 			`"disruption":{"since":"` + noon.Format(time.RFC3339) + `","reason":"TerminationByKubelet","message":"low on\nmemory"}}`, "",

@@ -53,6 +53,9 @@ type Finding struct {
 	Messages []string
 	// Since is since when, as far as the objects say; zero if they do not.
 	Since time.Time
+	// Others is how many of the objects fail only since OthersSince or later; see [Finding.others].
+	Others      int
+	OthersSince time.Time
 	// Objects are those that fail, in order. They are the subject or belong to it.
 	Objects []Ref
 	// Related are the objects whose changes may matter: the subject, its configuration,
@@ -62,7 +65,8 @@ type Finding struct {
 	// they share a quota.
 	Quota bool
 
-	said map[string]int
+	said  map[string]int
+	times []time.Time // since when the objects fail
 	// refine makes the title and the severity, once all objects are known.
 	refine func(*Finding)
 }
@@ -116,6 +120,7 @@ func (s *State) Find() (all []*Finding) {
 			}
 			slices.SortFunc(f.Objects, compareRefs)
 			f.Objects = slices.Compact(f.Objects)
+			f.others()
 			f.Messages = f.messages()
 			if f.refine != nil {
 				f.refine(f)
@@ -164,8 +169,29 @@ func (f *Finding) say(texts ...string) {
 
 // from notes since when one of the objects fails: the first of them counts.
 func (f *Finding) from(t time.Time) {
-	if !t.IsZero() && (f.Since.IsZero() || t.Before(f.Since)) {
+	if t.IsZero() {
+		return
+	}
+	f.times = append(f.times, t.UTC())
+	if f.Since.IsZero() || t.Before(f.Since) {
 		f.Since = t.UTC()
+	}
+}
+
+// maxApart is how much later than the one before an object may fail, to fail since the same time.
+const maxApart = time.Minute
+
+// others sets Others, if since when each object fails is known.
+func (f *Finding) others() {
+	if len(f.times) != len(f.Objects) {
+		return
+	}
+	slices.SortFunc(f.times, time.Time.Compare)
+	for i, t := range f.times {
+		if i > 0 && t.Sub(f.times[i-1]) > maxApart {
+			f.Others, f.OthersSince = len(f.times)-i, t
+			return
+		}
 	}
 }
 

@@ -145,6 +145,9 @@ func show(f *findings.Finding) string {
 	if !f.Since.IsZero() {
 		since = now.Sub(f.Since).String()
 	}
+	if f.Others > 0 {
+		since += fmt.Sprintf(", %d since %s", f.Others, now.Sub(f.OthersSince))
+	}
 	fmt.Fprintf(&b, "%s %s %s %s: %s (%s)\n", f.Rule, f.Severity, f.Subject.Kind, f.Subject.Key, f.Title, since)
 	for _, m := range f.Messages {
 		fmt.Fprintf(&b, "  says %s\n", m)

@@ -80,7 +80,7 @@ func (c *call) failing() (any, error) {
 		}
 	}
 	if out.Failing || out.FailedBefore {
-		out.Since, out.SinceKnown, err = c.failingSince(state, key, o.UID)
+		out.Since, out.NotBefore, out.SinceKnown, err = c.failingSince(state, key, o.UID)
 	}
 	return out, err
 }
@@ -133,38 +133,40 @@ func failingContainer(s corev1.ContainerStatus) (out api.FailingContainer, ok bo
 	return out, ok
 }
 
-// failingSince returns since when a Pod that fails in a state has failed without a pause.
+// failingSince returns since when a Pod that fails in a state has failed without a pause;
+// notBefore is the begin of the gap that ends then, zero if there is none.
 // known is false if it failed before: it did so when the record begins, or in more versions
 // than are read.
-func (c *call) failingSince(state past.State, key kube.Key, uid string) (since time.Time, known bool, err error) {
+func (c *call) failingSince(state past.State, key kube.Key, uid string) (since, notBefore time.Time, known bool, err error) {
 	ctx, st := c.r.Context(), state.Stream
 	since = state.Since
 	end := state.At // of the version that is looked at
 	from, compared := st.Span().From, 0
 	for e, err := range versionsBackward(ctx, st, key, from.RV, state.RV) {
 		if err != nil {
-			return since, false, err
+			return since, notBefore, false, err
 		}
 		fails, err := failsUntil(e, uid, end)
 		if err != nil || !fails {
-			return since.UTC(), true, err
+			return since.UTC(), notBefore, true, err
 		}
-		if since, end = e.At, e.At; e.Type == kube.Added {
-			return since.UTC(), true, nil
+		since, end, notBefore = e.At, e.At, (&page{}).notBefore(st, e)
+		if e.Type == kube.Added {
+			return since.UTC(), notBefore, true, nil
 		}
 		if compared++; compared >= maxCompared {
-			return since.UTC(), false, nil
+			return since.UTC(), notBefore, false, nil
 		}
 	}
 	o, err := st.Get(ctx, from.RV, key)
 	if err != nil || o == nil {
-		return since.UTC(), false, err
+		return since.UTC(), notBefore, false, err
 	}
 	fails, err := failsUntil(history.Event{Type: kube.Modified, Object: o, At: from.At}, uid, end)
 	if fails {
-		since = from.At
+		since, notBefore = from.At, time.Time{}
 	}
-	return since.UTC(), !fails, err
+	return since.UTC(), notBefore, !fails, err
 }
 
 // failsUntil reports whether a version of a Pod fails until a time.

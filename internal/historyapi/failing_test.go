@@ -103,6 +103,24 @@ func testFailing(t *testing.T, ahead float64) {
 	}
 }
 
+// TestFailingSinceGap: a Pod that was found failing after a gap has failed since a time in it.
+func TestFailingSinceGap(t *testing.T) {
+	f := newFixtureAt(t, fakeapi.New(fakeapi.Options{Allow: allow}))
+	pod := func(rv uint64, status string) history.Event {
+		return history.Event{Type: kube.Modified, At: f.At(80), Inferred: true, Object: pasttest.Thing(t, "default/a", rv, "kind: Pod\napiVersion: v1\nstatus: "+status)}
+	}
+	st := f.Stream(kube.Resource{Version: "v1", Name: "pods"}, 100, 0, pod(90, "{phase: Running}").Object)
+	f.Events(st, 120)
+	crashed := fmt.Sprintf("{phase: Running, containerStatuses: [{name: main, restartCount: 1, state: {terminated: {exitCode: 1, finishedAt: %q}}}]}", f.At(40).UTC().Format(time.RFC3339))
+	if err := st.AppendGap([]history.Event{pod(165, crashed)}, 180, f.At(80)); err != nil {
+		t.Fatal(err)
+	}
+	got := ask[api.Failing](f, "/failing/api/v1/namespaces/default/pods/a?at=rv:180")
+	if !got.Failing || !got.SinceKnown || !got.Since.Equal(f.At(80)) || !got.NotBefore.Equal(f.At(20)) {
+		t.Errorf("%+v", got)
+	}
+}
+
 // TestFailedBefore: a Pod that terminates does not fail, but its deletion tells since when it
 // had, and why it was deleted.
 func TestFailedBefore(t *testing.T) {

@@ -362,7 +362,7 @@ func (f *finder) item(one *findings.Finding, explained bool) (api.Finding, error
 	out := api.Finding{
 		Rule: one.Rule, Severity: one.Severity, Kind: subject.Kind, Namespace: subject.Key.Namespace(), Name: subject.Key.Name(),
 		Title: one.Title, Messages: one.Messages, Since: one.Since, SinceKnown: !one.Since.IsZero(),
-		Touches: len(one.Objects), Objects: []api.FindingObject{},
+		Others: one.Others, OthersSince: one.OthersSince, Touches: len(one.Objects), Objects: []api.FindingObject{},
 	}
 	if path := f.path(subject); path != "" {
 		out.Resource, out.Path = subject.Resource, path
@@ -374,7 +374,8 @@ func (f *finder) item(one *findings.Finding, explained bool) (api.Finding, error
 	}
 	failing := slices.Contains(failingRules, one.Rule)
 	if failing {
-		out.SinceKnown = false // without the history, the last crash is known only
+		// Without the history, the last crash is known only, and it is asked for few Pods.
+		out.SinceKnown, out.Others, out.OthersSince = false, 0, time.Time{}
 	}
 	if !explained || one.Rule == findings.Unobserved {
 		return out, nil
@@ -416,12 +417,12 @@ func (f *finder) since(one *findings.Finding, out *api.Finding) error {
 		if err != nil || pod == nil {
 			return err
 		}
-		at, known, err := f.failingSince(state, o.Key, pod.UID)
+		at, notBefore, known, err := f.failingSince(state, o.Key, pod.UID)
 		if err != nil {
 			return err
 		}
 		if asked == 1 || at.Before(out.Since) {
-			out.Since, out.SinceKnown = at.UTC(), known
+			out.Since, out.NotBefore, out.SinceKnown = at.UTC(), notBefore, known
 		}
 	}
 	return nil

@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { parse } from 'yaml';
-import { beside, failingSince, healthyWords, needsOf, nodeNeeds, type Finding } from '../src/app/attention';
+import { beside, failingSince, healthyWords, needsOf, nodeNeeds, othersOf, type Finding } from '../src/app/attention';
 import { clock } from '../src/data/clock';
 import { podRow } from '../src/data/objects';
 import { age, cpuText, memoryText, quantity } from '../src/data/quantity';
@@ -321,4 +321,10 @@ test('Pods of namespaces that may not be read any more are deleted, and Nodes wh
   f.rows.deleteNodes();
   f.apply();
   assert.equal(f.cluster.nodes.size, 0);
+});
+
+test('an entry says how many of its Pods are so only since later', () => {
+  assert.equal(othersOf([100, 130, 190]), null);
+  assert.deepEqual(othersOf([1900, 100, 1905]), { others: 2, since: 1900 });
+  assert.equal(othersOf([100]), null);
 });

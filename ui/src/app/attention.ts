@@ -100,6 +100,16 @@ export function healthyWords(cluster: Cluster, { nodes, namespaces }: Pick<Scope
   return unchecked ? `${words} ${unchecked} not checked.` : words;
 }
 
+/** How much later than the one before a Pod may fail, in seconds, to fail since the same time: as in the gateway's findings. */
+const maxApart = 60;
+
+/** How many of the Pods that are so since `times` are so only since a later time than the first, and since when; null if they are alike. */
+export function othersOf(times: number[]): { others: number; since: number } | null {
+  const sorted = [...times].sort((a, b) => a - b);
+  const first = sorted.findIndex((time, i) => i > 0 && time - sorted[i - 1] > maxApart);
+  return first < 0 ? null : { others: sorted.length - first, since: sorted[first] };
+}
+
 /** Since when the first Pod of an entry fails, in seconds since 1970: `ask` returns what the history knows of a row, if it does. */
 export function failingSince({ rows, since, state }: Need, ask: (row: number) => Failing | undefined): { since: number; known: boolean } {
   let known = true;
@@ -147,6 +157,9 @@ export interface Finding {
   messages?: string[];
   since?: string;
   sinceKnown?: boolean;
+  /** How many of the objects fail only since `othersSince`. */
+  others?: number;
+  othersSince?: string;
   touches: number;
   objects: { kind: string; name: string }[];
 }

@@ -15,6 +15,8 @@ export interface Failing {
   since?: string;
   /** Absent if it failed before the recording starts; `since` is then the start. */
   sinceKnown?: boolean;
+  /** The begin of the time without observation that ends at `since`, if there is one. */
+  notBefore?: string;
   restarts?: number;
   containers?: (Termination & { name: string; restarts?: number; state?: string; waiting?: string })[] | null;
   node?: string;

@@ -47,7 +47,7 @@ export function PodState({ pod, described, at, now, lostNode }: Props) {
     <section class="state">
       <p class={`words ${state}`}><Shape state={state} size={16} /> <b>{described.text}</b>{fails ? ', failing' : ''} for {age(now - since)}</p>
       {fails && failing?.failing
-        ? <p class="muted">{!failing.sinceKnown ? `Before ${clock(since * 1000)}, when the recording starts` : `Since ${clock(since * 1000)}`}{described.restarts > 0 && ` · ${count(described.restarts, 'restart')}`}</p>
+        ? <p class="muted">{!failing.sinceKnown ? `Before ${clock(since * 1000)}, when the recording starts` : `Since ${clock(since * 1000)}${failing.notBefore ? ` (not before ${clock(Date.parse(failing.notBefore))})` : ''}`}{described.restarts > 0 && ` · ${count(described.restarts, 'restart')}`}</p>
         : <p class="muted">{is === described.state ? WORDS[state] : `running again, ${described.ready} of ${count(described.containers, 'container')} ready`}</p>}
       {fails && <Ends pod={pod} failing={failing} now={now} />}
       {state !== 'ready' && state !== 'succeeded' && messagesOf(pod).map((message) => <p key={message}>{message}</p>)}

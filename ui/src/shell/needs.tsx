@@ -3,7 +3,7 @@
 
 import { useEffect } from 'preact/hooks';
 import { absent, lost, misplaced } from '../app/contact';
-import { failingSince, nodeNeeds, needsOf, type Finding, type Need } from '../app/attention';
+import { failingSince, othersOf, nodeNeeds, needsOf, type Finding, type Need } from '../app/attention';
 import { failingOf, type Failing } from '../app/failing';
 import { findings, followFindings } from '../app/findings';
 import { refresh, cluster, filter, mode, scope, selection, selectionOf, selectRow, status } from '../app/state';
@@ -76,7 +76,7 @@ function useFindings(): void {
 }
 
 function Found({ finding, now }: { finding: Finding; now: number }) {
-  const { severity, kind, namespace, name, path, title, messages, since, sinceKnown } = finding;
+  const { severity, kind, namespace, name, path, title, messages, since, sinceKnown, others, othersSince } = finding;
   const state = severity === 'critical' ? 'failing' : 'pending';
   return (
     <li>
@@ -84,7 +84,7 @@ function Found({ finding, now }: { finding: Finding; now: number }) {
         <Shape state={state} size={14} />
         <b class="mono">{name}</b>
         <span class="muted"><span class={`words ${state}`}>{title}</span> · {kind}{namespace && ` · ${namespace}`}</span>
-        {since && <time class="muted" title={sinceKnown ? undefined : 'It began before'}>{age(Math.max(0, now - seconds(since)))}{sinceKnown ? '' : '+'}</time>}
+        {since && <time class="muted" title={sinceKnown ? undefined : 'It began before'}>{age(Math.max(0, now - seconds(since)))}{sinceKnown ? '' : '+'}{others && othersSince ? `, ${others} ${age(Math.max(0, now - seconds(othersSince)))}` : ''}</time>}
       </button>
     </li>
   );
@@ -93,6 +93,7 @@ function Found({ finding, now }: { finding: Finding; now: number }) {
 function Item({ need, now, point }: { need: Need; now: number; point: (rows: number[]) => void }) {
   const { rows } = need;
   const { since, known } = failingSince(need, ask);
+  const later = need.state === 'failing' ? null : othersOf(rows.map((row) => cluster.since[row]));
   return (
     <li>
       <button
@@ -106,7 +107,7 @@ function Item({ need, now, point }: { need: Need; now: number; point: (rows: num
         <Shape state={need.state} size={14} />
         <b class="mono">{need.title}</b>
         <span class="muted"><span class={`words ${need.state}`}>{need.reason}</span>{need.crash && ` · ${besideReason(need.crash, need.reason)}`} · {need.namespace}</span>
-        <time class="muted" title={known ? undefined : 'It failed before the recording starts'}>{rows.length > 1 && <em>{rows.length.toLocaleString('en')}</em>} {age(now - since)}{known ? '' : '+'}</time>
+        <time class="muted" title={known ? undefined : 'It failed before the recording starts'}>{later && <>{rows.length - later.others === 1 ? 'the first' : rows.length - later.others} {age(now - since)}, <em>{later.others.toLocaleString('en')}</em> {age(now - later.since)}</>}{!later && rows.length > 1 && <em>{rows.length.toLocaleString('en')}</em>}{!later && ` ${age(now - since)}${known ? '' : '+'}`}</time>
       </button>
     </li>
   );
