@@ -80,6 +80,7 @@ type rule struct {
 // rules are all rules. docs/extensions.md lists them.
 var rules = []rule{
 	{"node", (*State).nodesFound},
+	{"node-deleted", (*State).nodesDeleted},
 	{"crash", (*State).crashes},
 	{"image", (*State).images},
 	{"start", (*State).starts},

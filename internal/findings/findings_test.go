@@ -134,6 +134,7 @@ func find(all []*scan.Object) []*findings.Finding {
 				s.Add(r, o)
 			}
 		}
+		s.AllNodes = s.AllNodes || r.Name == "nodes"
 	}
 	return s.Find()
 }

@@ -45,6 +45,24 @@ func (s *State) nodesFound(g *group) {
 	}
 }
 
+// nodesDeleted finds Nodes that do not exist, by the Pods that are bound to them. Their status is
+// the last that the Node's kubelet has written, until they are collected as garbage.
+func (s *State) nodesDeleted(g *group) {
+	for _, pod := range s.sortedPods() {
+		done := pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
+		// The list of Nodes may be a moment older than that of Pods.
+		if done || !s.deleted(pod.Spec.NodeName) || s.At.Sub(pod.CreationTimestamp.Time) < minUnscheduled {
+			continue
+		}
+		f := g.of(refOf("Node", "", pod.Spec.NodeName), "", api.SeverityWarning)
+		if f.Objects == nil {
+			f.Objects = append(f.Objects, f.Subject)
+		}
+		f.Objects = append(f.Objects, podRef(pod))
+		f.Title = "does not exist · " + count(len(f.Objects)-1, "Pod") + " on it"
+	}
+}
+
 // conditionWords are the page's.
 func conditionWords(c corev1.NodeCondition) string {
 	switch {

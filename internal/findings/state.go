@@ -38,6 +38,9 @@ type State struct {
 	// is asked for Pods that fail. nil knows of none.
 	Observed func(resource string, key kube.Key) time.Time
 
+	// AllNodes is set once all Nodes are added, before the Pods.
+	AllNodes bool
+
 	pods        []*corev1.Pod
 	nodes       []*corev1.Node
 	deployments []*appsv1.Deployment
@@ -55,6 +58,7 @@ type State struct {
 	// preemptors are the Pods for which others were preempted, by UID; nil as long as only
 	// an Event names them.
 	preemptors map[string]*scan.Object
+	nodeNames  map[string]bool
 	onNode     map[string]bool // Nodes whose Pods are all kept
 	known      map[Ref]*light
 }
@@ -94,6 +98,10 @@ func (s *State) Add(r kube.Resource, o *scan.Object) {
 			s.addPod(r, o)
 		}
 	case "nodes":
+		if s.nodeNames == nil {
+			s.nodeNames = map[string]bool{}
+		}
+		s.nodeNames[o.Key.Name()] = true
 		if node := add(&s.nodes, o); node != nil && (node.Spec.Unschedulable || badNode(node) != nil) {
 			if s.onNode == nil {
 				s.onNode = map[string]bool{}
@@ -156,7 +164,10 @@ func add[T any](all *[]*T, o *scan.Object) *T {
 // at its end, it is decoded.
 func (s *State) wellPod(text string) bool {
 	i := strings.Index(text, `"status":{`)
-	if i < 0 || s.onNode[nodeName(text[:i])] {
+	if i < 0 {
+		return false
+	}
+	if node := nodeName(text[:i]); s.onNode[node] || s.deleted(node) {
 		return false
 	}
 	status := text[i:]
@@ -170,6 +181,9 @@ func (s *State) wellPod(text string) bool {
 	}
 	return strings.Contains(status, `"phase":"Running"`)
 }
+
+// deleted reports whether a Pod's Node does not exist.
+func (s *State) deleted(node string) bool { return s.AllNodes && node != "" && !s.nodeNames[node] }
 
 // nodeName returns the Node of a Pod.
 func nodeName(text string) string {

@@ -283,6 +283,7 @@ func (f *finder) add(s *findings.State, r kube.Resource, state past.State) error
 		}
 		s.Add(r, o)
 	}
+	s.AllNodes = s.AllNodes || r.GroupResource() == "nodes"
 	return nil
 }
 
