@@ -14,6 +14,7 @@ const variants = {
   '.gz': (body) => gzipSync(body, { level: 9 }),
 };
 
+const index = readFileSync(join(dist, 'index.html'), 'utf8'); // has the chunks that are loaded at first
 const total = { '': 0, '.br': 0, '.gz': 0 };
 let later = 0; // of total['.gz']: what is not loaded at first
 for (const entry of readdirSync(dist, { recursive: true, withFileTypes: true })) {
@@ -25,7 +26,7 @@ for (const entry of readdirSync(dist, { recursive: true, withFileTypes: true }))
     const small = compress(body);
     const worth = small.length < 0.95 * body.length;
     total[extension] += worth ? small.length : body.length;
-    if (extension === '.gz' && entry.name.startsWith('later-')) later += small.length;
+    if (extension === '.gz' && entry.name.startsWith('later-') && !index.includes(entry.name)) later += small.length;
     if (worth) writeFileSync(name + extension, small);
   }
 }

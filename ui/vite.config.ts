@@ -75,6 +75,8 @@ export default defineConfig(({ mode }) => ({
           groups: [
             // now.ts is too small for a file of its own.
             { name: 'contact', test: /\/src\/app\/(contact|now)\.ts$/ },
+            // What every request needs of the informer.
+            { name: 'json', test: /\/informer\/src\/json\.ts$/ },
             // What the lists of changes and of versions share.
             { name: 'later-lists', test: /\/src\/time\/(change-row|unrecorded)\.tsx?$/ },
             // What several of the parts that are loaded later use.
