@@ -15,6 +15,7 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -91,6 +92,40 @@ func (o *openOptions) unpack(ctx context.Context, file io.Reader, store *history
 		defer debug.SetMemoryLimit(limit)
 	}
 	return recording.Import(ctx, file, store, o.maxBytes.Value())
+}
+
+// progressEvery is how often a line says how much of a file is unpacked.
+const progressEvery = 5 * time.Second
+
+// A progress reads a file, and reports how much of it is read.
+type progress struct {
+	io.Reader
+	read, size int64 // size is 0 if it is not known
+	last       time.Time
+	report     func(string)
+}
+
+func (o *openOptions) progress(f *os.File) io.Reader {
+	p := &progress{Reader: f, last: time.Now(), report: func(text string) { fmt.Fprintln(o.err, text) }}
+	if info, err := f.Stat(); err == nil && info.Mode().IsRegular() {
+		p.size = info.Size()
+	}
+	return p
+}
+
+// Read implements io.Reader.
+func (p *progress) Read(b []byte) (int, error) {
+	if time.Since(p.last) >= progressEvery {
+		p.last = time.Now()
+		text := "unpacking: " + size(p.read)
+		if p.size > 0 {
+			text += fmt.Sprintf(" of %s, %d%%", size(p.size), 100*p.read/p.size)
+		}
+		p.report(text)
+	}
+	n, err := p.Reader.Read(b)
+	p.read += int64(n)
+	return n, err
 }
 
 // spansOf returns the span of each resource in the store of a recording.
@@ -188,7 +223,7 @@ func (o *openOptions) load(ctx context.Context, file string, dir *temporary, log
 			err = errors.Join(err, opened.Close())
 		}
 	}()
-	header, documents, err = o.unpack(ctx, f, store)
+	header, documents, err = o.unpack(ctx, o.progress(f), store)
 	switch {
 	case ctx.Err() != nil:
 		return nil, nil, nil, ctx.Err()

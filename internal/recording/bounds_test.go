@@ -237,6 +237,28 @@ func TestImportRVs(t *testing.T) {
 	}
 }
 
+// TestImportTimes: a recording that ends before its begin, or that has a time before all clusters,
+// is refused; one whose clock was set back is not.
+func TestImportTimes(t *testing.T) {
+	file := func(from, to, at string) []byte {
+		at = fmt.Sprintf(`"at":%q`, at)
+		return recorded(t, fmt.Sprintf(`{"recording":{"format":1,"from":%q,"to":%q}}`, from, to),
+			`{"stream":{"version":"v1","resource":"pods","listKind":"PodList","rv":1,`+at+`}}`, `{"form":{"json":{"kind":"Pod","apiVersion":"v1","metadata":{}}}}`, `{"head":{"rv":2,`+at+`}}`)
+	}
+	const begin, hour, year = "2026-01-01T12:00:00Z", "2026-01-01T11:00:00Z", "2001-01-01T00:00:00Z"
+	for name, test := range map[string]struct {
+		file []byte
+		want error
+	}{
+		"set back": {file(begin, hour, hour), nil}, "ends before its begin": {file(begin, year, begin), ErrDamaged},
+		"an early header": {file("1600-01-01T00:00:00Z", begin, begin), ErrNotRecording}, "an early state": {file(begin, begin, "1600-01-01T00:00:00Z"), ErrDamaged},
+	} {
+		if _, _, err := Import(t.Context(), bytes.NewReader(test.file), openStore(t), 0); !errors.Is(err, test.want) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 // TestImportIntoClosedStore: an error of the store is not ErrDamaged.
 func TestImportIntoClosedStore(t *testing.T) {
 	s := openStore(t)

@@ -16,6 +16,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/klauspost/compress/zstd"
 
@@ -25,6 +26,12 @@ import (
 // maxRV is the greatest resourceVersion that an API server can have: a revision of etcd is an
 // int64.
 const maxRV = math.MaxInt64
+
+// maxStep is how much earlier than its begin a recording may end, because the clock was set back.
+const maxStep = 24 * time.Hour
+
+// minTime is before all times of a cluster.
+var minTime = time.Unix(0, 0)
 
 // A decoder reads lines and verifies their number and checksum.
 type decoder struct {
@@ -74,6 +81,8 @@ func newDecoder(ctx context.Context, r io.Reader, maxBytes int64, maxKept int) (
 		err = fmt.Errorf("%w: %s", ErrNotRecording, strings.TrimPrefix(err.Error(), ErrDamaged.Error()+": line 1: "))
 	case l.Recording == nil || l.Recording.Format < 1:
 		err = fmt.Errorf("%w: the header is missing", ErrNotRecording)
+	case l.Recording.To.Before(l.Recording.From.Add(-maxStep)):
+		err = fmt.Errorf("%w: it ends at %s, before its begin, %s", ErrDamaged, l.Recording.To.Format(time.RFC3339), l.Recording.From.Format(time.RFC3339))
 	case l.Recording.Format > formatVersion:
 		err = fmt.Errorf("%w: format %d, this version reads up to %d", ErrNewerFormat, l.Recording.Format, formatVersion)
 	default:
@@ -161,6 +170,11 @@ func (d *decoder) next() (*line, error) {
 	}
 	if l.End != nil {
 		return nil, d.end(l.End)
+	}
+	for _, t := range l.times() {
+		if t.Before(minTime) && !t.IsZero() {
+			return nil, d.damaged("the time %s", t.Format(time.RFC3339))
+		}
 	}
 	if err := d.keep(&l); err != nil {
 		return nil, err

@@ -113,6 +113,25 @@ func (l *line) members() (n int) {
 	return n
 }
 
+// times returns the times of the line.
+func (l *line) times() []time.Time {
+	switch {
+	case l.Recording != nil:
+		return []time.Time{l.Recording.From, l.Recording.To}
+	case l.Stream != nil:
+		return []time.Time{l.Stream.At}
+	case l.Event != nil:
+		return []time.Time{l.Event.At}
+	case l.Gap != nil:
+		return []time.Time{l.Gap.From.At, l.Gap.To.At}
+	case l.Step != nil:
+		return []time.Time{l.Step.From, l.Step.To}
+	case l.Head != nil:
+		return []time.Time{l.Head.At}
+	}
+	return nil
+}
+
 type momentLine struct {
 	RV uint64    `json:"rv"`
 	At time.Time `json:"at"`
