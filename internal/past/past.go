@@ -285,9 +285,9 @@ func (p *Past) NotRecorded(id kube.Resource) *metav1.Status {
 	case missing != "":
 		return status.NotFound(fmt.Sprintf("%s are not recorded yet: %s", id.GroupResource(), missing))
 	}
-	flag := "--record=core," + id.GroupResource()
+	how := "add them to --record of watchkeeper serve, as in --record=core," + id.GroupResource()
 	if id.Name == "secrets" { // in any group
-		flag = "--record-secrets"
+		how = "add --record-secrets to the flags of watchkeeper serve"
 	}
-	return status.NotFound(fmt.Sprintf("%s are not recorded: start watchkeeper with %s to record them from then on", id.GroupResource(), flag))
+	return status.NotFound(fmt.Sprintf("%s are not recorded: %s, to record them from then on", id.GroupResource(), how))
 }
