@@ -45,6 +45,8 @@ func object(t *testing.T, text string, rv int) *scan.Object {
 // TestSummary changes an object in each of the ways that have words of their own.
 func TestSummary(t *testing.T) {
 	for _, tc := range []struct{ name, before, after, want string }{
+		{"image that is a mistake", `{kind: Deployment, spec: {template: {spec: {containers: [{name: app, image: "nginx:1.25"}]}}}}`,
+			`{kind: Deployment, spec: {template: {spec: {containers: [{name: app, image: "nginx: 1.27"}]}}}}`, "image nginx:1.25 → nginx: 1.27"},
 		{"image", `{kind: Deployment, spec: {template: {spec: {containers: [{name: app, image: "nginx:1.25"}]}}}}`,
 			`{kind: Deployment, spec: {template: {spec: {containers: [{name: app, image: "nginx:1.27"}]}}}}`, "image nginx:1.25 → 1.27"},
 		{"another image", `{kind: Pod, spec: {containers: [{name: app, image: "nginx:1"}]}}`,

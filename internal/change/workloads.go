@@ -5,6 +5,7 @@ package change
 
 import (
 	"strings"
+	"unicode"
 )
 
 // counters are numbers of replicas, and of Jobs' Pods, in a status. Missing
@@ -151,7 +152,7 @@ func ShortImage(before, after string) string {
 		}
 		return len(image)
 	}
-	if a, b := name(before), name(after); before[:a] == after[:b] && b < len(after) && a < len(before) {
+	if a, b := name(before), name(after); before[:a] == after[:b] && b < len(after) && a < len(before) && !strings.ContainsFunc(after, unicode.IsSpace) { // a mistake is shown as a whole
 		return after[b+1:]
 	}
 	return after
