@@ -24,7 +24,7 @@ import (
 )
 
 // TestStoryOfRandomCommands: real controllers act on random commands, and the stories of the
-// Deployments say no more than what was commanded: a rollout begins with a command that
+// workloads say no more than what was commanded: a rollout begins with a command that
 // changes a Pod template, a failure has something that can fail, and a rollback is one. The
 // stories of parts of the time, and of the Pods, agree with them. WATCHKEEPER_STORIES is the
 // number of histories (1), WATCHKEEPER_STORY_SEED that of the first.
@@ -47,11 +47,12 @@ type told struct {
 	good     string
 }
 
-// A commander gives commands about one Deployment, in a namespace of its own.
+// A commander gives commands about one workload, in a namespace of its own.
 type commander struct {
 	c      *ownCluster
 	r      *rand.Rand
 	ns     string
+	kind   string // Deployment, StatefulSet or DaemonSet
 	paused bool
 	quota  bool
 	exists bool
@@ -60,6 +61,9 @@ type commander struct {
 	told  []told
 	nodes *[]told // commands about Nodes
 }
+
+// name is the workload's, as kubectl takes it.
+func (c *commander) name() string { return strings.ToLower(c.kind) + "/app" }
 
 // do runs kubectl. It may fail, as a command of a person.
 func (c *commander) do(t told, args ...string) {
@@ -77,10 +81,22 @@ func (c *commander) do(t told, args ...string) {
 const randomImage = "registry.example/shop/checkout:"
 
 func (c *commander) create() {
-	c.do(told{template: true, good: "image"}, "create", "deployment", "app", "--image="+randomImage+"1.0", "--replicas=3")
-	if c.r.IntN(3) == 0 {
-		c.do(told{}, "patch", "deployment", "app", "-p", `{"spec":{"strategy":{"$retainKeys":["type"],"type":"Recreate"}}}`)
+	strategy := map[string][]string{
+		"Deployment":  {`"strategy":{}`, `"strategy":{}`, `"strategy":{"type":"Recreate"}`},
+		"StatefulSet": {`"serviceName":"app","podManagementPolicy":"Parallel"`, `"serviceName":"app"`, `"serviceName":"app","updateStrategy":{"type":"OnDelete"}`},
+		"DaemonSet":   {`"updateStrategy":{}`, `"updateStrategy":{"rollingUpdate":{"maxUnavailable":2}}`, `"updateStrategy":{"type":"OnDelete"}`},
+	}[c.kind][c.r.IntN(3)]
+	replicas := `"replicas":3,`
+	if c.kind == "DaemonSet" {
+		replicas = ""
 	}
+	file := filepath.Join(c.c.t.TempDir(), "app.json")
+	text := fmt.Sprintf(`{"apiVersion":"apps/v1","kind":%q,"metadata":{"name":"app"},"spec":{%s%s,"selector":{"matchLabels":{"app":"app"}},
+		"template":{"metadata":{"labels":{"app":"app"}},"spec":{"containers":[{"name":"checkout","image":%q}]}}}}`, c.kind, replicas, strategy, randomImage+"1.0")
+	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+		c.c.t.Error(err)
+	}
+	c.do(told{template: true, good: "image"}, "create", "-f", file)
 	c.exists, c.paused = true, false
 }
 
@@ -91,24 +107,23 @@ func (c *commander) next() {
 		return
 	}
 	switch n := c.r.IntN(20); {
-	case n < 4:
-		c.do(told{}, "scale", "deployment/app", fmt.Sprintf("--replicas=%d", 1+c.r.IntN(5)))
+	case n < 4 && c.kind != "DaemonSet":
+		c.do(told{}, "scale", c.name(), fmt.Sprintf("--replicas=%d", 1+c.r.IntN(5)))
 	case n < 8:
 		version := []string{"1.0", "1.1", "1.2", "2.4.1"}[c.r.IntN(4)]
 		does := told{template: true, good: "image"}
 		if version == "2.4.1" { // which cannot be pulled
 			does.bad, does.good = does.good, ""
 		}
-		c.do(does, "set", "image", "deployment/app", "checkout="+randomImage+version)
+		c.do(does, "set", "image", c.name(), "checkout="+randomImage+version)
 	case n < 10:
-		c.do(told{template: true}, "set", "env", "deployment/app", fmt.Sprintf("A=%d", c.r.IntN(4)))
+		c.do(told{template: true}, "set", "env", c.name(), fmt.Sprintf("A=%d", c.r.IntN(4)))
 	case n < 11:
-		c.do(told{template: true}, "rollout", "restart", "deployment/app")
+		c.do(told{template: true}, "rollout", "restart", c.name())
 	case n < 13:
-		c.do(told{template: true}, "rollout", "undo", "deployment/app")
+		c.do(told{template: true}, "rollout", "undo", c.name())
 	case n < 15:
-		c.do(told{template: c.paused}, "rollout", map[bool]string{true: "resume", false: "pause"}[c.paused], "deployment/app")
-		c.paused = !c.paused
+		c.hold()
 	case n < 17:
 		c.do(told{}, "delete", "pod", "--wait=false", "-l", "app=app", "--field-selector", "status.phase=Running")
 	case n < 18 && c.quota:
@@ -118,7 +133,7 @@ func (c *commander) next() {
 		c.do(told{bad: "quota"}, "create", "quota", "few", "--hard=pods=2")
 		c.quota = true
 	case n < 19:
-		c.do(told{good: "image"}, "delete", "deployment", "app")
+		c.do(told{good: "image"}, "delete", c.name())
 		c.exists = false
 	default:
 		node := fmt.Sprintf("node-%d", c.r.IntN(4))
@@ -130,6 +145,21 @@ func (c *commander) next() {
 			c.mu.Unlock()
 		}
 	}
+}
+
+// hold makes rollouts wait, or go on.
+func (c *commander) hold() {
+	does := told{template: c.paused}
+	switch c.kind {
+	case "Deployment":
+		c.do(does, "rollout", map[bool]string{true: "resume", false: "pause"}[c.paused], c.name())
+	case "StatefulSet":
+		c.do(told{template: true}, "patch", c.name(), "-p", fmt.Sprintf(`{"spec":{"updateStrategy":{"type":"RollingUpdate","rollingUpdate":{"partition":%d}}}}`, c.r.IntN(3)))
+	case "DaemonSet":
+		types := map[bool]string{true: `"RollingUpdate"`, false: `"OnDelete","rollingUpdate":null`}
+		c.do(told{template: true}, "patch", c.name(), "-p", fmt.Sprintf(`{"spec":{"updateStrategy":{"type":%s}}}`, types[c.paused]))
+	}
+	c.paused = !c.paused
 }
 
 func storyOfRandomCommands(t *testing.T, seed uint64) {
@@ -153,7 +183,7 @@ func storyOfRandomCommands(t *testing.T, seed uint64) {
 	all := make([]*commander, apps)
 	var wg sync.WaitGroup
 	for i := range all {
-		all[i] = &commander{c: c, r: rand.New(rand.NewPCG(seed, uint64(i))), ns: fmt.Sprintf("random-%d", i), mu: &mu, nodes: &nodes}
+		all[i] = &commander{c: c, r: rand.New(rand.NewPCG(seed, uint64(i))), ns: fmt.Sprintf("random-%d", i), kind: []string{"Deployment", "StatefulSet", "DaemonSet"}[(i+int(seed))%3], mu: &mu, nodes: &nodes}
 		c.command("create", "namespace", all[i].ns)
 		wg.Go(func() {
 			for deadline := time.Now().Add(during); time.Now().Before(deadline); {
@@ -211,7 +241,7 @@ func (c *commander) story(t *testing.T, server, object string, from, to time.Tim
 func (c *commander) judge(t *testing.T, server string, seed uint64) {
 	t.Helper()
 	begin, end := c.told[0].from.Add(-time.Second), time.Now()
-	const app = "/apis/apps/v1/namespaces/NAMESPACE/deployments/app"
+	app := "/apis/apps/v1/namespaces/NAMESPACE/" + strings.ToLower(c.kind) + "s/app"
 	whole, ok := c.story(t, server, app, begin, end)
 	if !ok {
 		t.Fatal("there is no story")
@@ -220,12 +250,12 @@ func (c *commander) judge(t *testing.T, server string, seed uint64) {
 	deleted, tells := 0, 0
 	for _, e := range whole.Episodes {
 		c.judgeEpisode(t, e)
-		if e.Kind == historyapi.EpisodeDeletion && strings.HasPrefix(e.Title, "Deployment app deleted") {
+		if e.Kind == historyapi.EpisodeDeletion && strings.HasPrefix(e.Title, c.kind+" app deleted") {
 			tells++
 		}
 	}
 	for _, command := range c.told {
-		if command.line == "delete deployment app" {
+		if command.line == "delete "+c.name() {
 			deleted++
 		}
 	}

@@ -28,11 +28,14 @@ func Added(whole, part api.Story) (all []api.Episode) {
 // fail during a rollout may be seen without it, and that too few are ready without what led to it.
 func isPart(s api.Story, e, whole api.Episode) bool {
 	short := e.Kind == api.EpisodeFailure && len(e.Causes) > 0 && e.Causes[0].Name == s.Name && whole.Severity != api.EpisodeInfo
-	trail := time.Duration(0)
+	lead, trail := time.Duration(0), time.Duration(0)
 	if e.Kind == api.EpisodeOther || short { // what follows an episode belongs to it
 		trail = 30 * time.Second
 	}
-	if e.From.After(whole.To.Add(trail)) || whole.From.After(e.To) {
+	if e.Severity == api.EpisodeInfo && (e.Kind == api.EpisodeOther || e.Kind == api.EpisodeConfig) { // and what it came of
+		lead = time.Minute
+	}
+	if e.From.After(whole.To.Add(trail)) || whole.From.Add(-lead).After(e.To) {
 		return false
 	}
 	if e.Kind != whole.Kind && (e.Kind == api.EpisodeRollout || e.Kind == api.EpisodeOther && e.Severity == api.EpisodeFailed) {
