@@ -7,7 +7,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
-	"unicode/utf8"
+
+	"github.com/watchkeeper/watchkeeper/internal/words"
 )
 
 // maxPhrases limits a summary, maxValue the bytes of a value in it, and maxText those of a
@@ -265,11 +266,5 @@ func show(value any, n int) string {
 
 // clip returns the first n bytes of a text, on one line.
 func clip(s string, n int) string {
-	if len(s) > n {
-		for n > 0 && !utf8.RuneStart(s[n]) {
-			n--
-		}
-		s = s[:n] + "…"
-	}
-	return strings.Join(strings.Fields(s), " ")
+	return strings.Join(strings.Fields(words.Clip(s, n)), " ")
 }

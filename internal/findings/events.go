@@ -35,25 +35,14 @@ type wireEvent struct {
 		CreationTimestamp metav1.Time                 `json:"creationTimestamp"`
 		ManagedFields     []metav1.ManagedFieldsEntry `json:"managedFields"`
 	} `json:"metadata"`
-	InvolvedObject corev1.ObjectReference `json:"involvedObject"`
-	Regarding      corev1.ObjectReference `json:"regarding"`
-	Type           string                 `json:"type"`
-	Reason         string                 `json:"reason"`
-	Message        string                 `json:"message"`
-	Note           string                 `json:"note"`
+	change.Event
 
-	Count                    int          `json:"count"`
-	DeprecatedCount          int          `json:"deprecatedCount"`
 	FirstTimestamp           *metav1.Time `json:"firstTimestamp"`
 	LastTimestamp            *metav1.Time `json:"lastTimestamp"`
 	DeprecatedFirstTimestamp *metav1.Time `json:"deprecatedFirstTimestamp"`
 	DeprecatedLastTimestamp  *metav1.Time `json:"deprecatedLastTimestamp"`
 
 	EventTime *metav1.MicroTime `json:"eventTime"`
-	Series    *struct {
-		Count            int              `json:"count"`
-		LastObservedTime metav1.MicroTime `json:"lastObservedTime"`
-	} `json:"series"`
 }
 
 // usual are the reasons of Normal Events that rules read.
@@ -70,10 +59,7 @@ func (s *State) addEvent(o *scan.Object) {
 	if json.Unmarshal([]byte(o.JSON), &w) != nil {
 		return
 	}
-	e := &event{object: w.InvolvedObject, kind: w.Type, reason: w.Reason, message: oneLine(w.Message + w.Note), count: max(1, w.Count, w.DeprecatedCount)}
-	if e.object.Kind == "" {
-		e.object = w.Regarding
-	}
+	e := &event{object: w.About(), kind: w.Type, reason: w.Reason, message: oneLine(w.Message + w.Note), count: w.Times()}
 	for _, t := range []*metav1.Time{w.FirstTimestamp, w.DeprecatedFirstTimestamp} {
 		if t != nil && e.first.IsZero() {
 			e.first = t.Time
@@ -90,11 +76,8 @@ func (s *State) addEvent(o *scan.Object) {
 			e.last = t.Time
 		}
 	}
-	if w.Series != nil {
-		e.count = max(e.count, w.Series.Count)
-		if w.Series.LastObservedTime.After(e.last) {
-			e.last = w.Series.LastObservedTime.Time
-		}
+	if w.Series != nil && w.Series.LastObservedTime.After(e.last) {
+		e.last = w.Series.LastObservedTime.Time
 	}
 	if e.last.Before(e.first) {
 		e.last = e.first

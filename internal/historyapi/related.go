@@ -310,12 +310,9 @@ func (w *storyWriter) findEvents(all []*candidate, events []kube.Resource) error
 			return err
 		}
 		for _, r := range readable {
-			if err := w.readEvents(r, ns, func(e *eventTarget) bool {
-				about := e.InvolvedObject
-				if about.Kind == "" {
-					about = e.Regarding
-				}
-				return uids[about.UID] || names[[3]string{about.Kind, about.Namespace, about.Name}] && (about.UID == "" || about.Kind == "Node")
+			if err := w.readEvents(r, ns, func(e *change.Event) bool {
+				about := e.About()
+				return uids[string(about.UID)] || names[[3]string{about.Kind, about.Namespace, about.Name}] && (about.UID == "" || about.Kind == "Node")
 			}); err != nil {
 				return err
 			}
@@ -325,7 +322,7 @@ func (w *storyWriter) findEvents(all []*candidate, events []kube.Resource) error
 }
 
 // readEvents reads the versions of the Events of a namespace that are about related objects.
-func (w *storyWriter) readEvents(r kube.Resource, namespace string, about func(*eventTarget) bool) error {
+func (w *storyWriter) readEvents(r kube.Resource, namespace string, about func(*change.Event) bool) error {
 	ranges, err := w.ranges(r)
 	if err != nil {
 		return err
@@ -342,7 +339,7 @@ func (w *storyWriter) readEvents(r kube.Resource, namespace string, about func(*
 		}
 		gaps := one.Gaps()
 		for _, e := range found.Events {
-			target := &eventTarget{}
+			target := &change.Event{}
 			if json.Unmarshal([]byte(e.Object.JSON), target) != nil || !about(target) {
 				continue
 			}

@@ -370,10 +370,3 @@ type ownedBy struct {
 		Selector *metav1.LabelSelector `json:"selector"`
 	} `json:"spec"`
 }
-
-// eventTarget is what an Event is about, in either of its API groups.
-type eventTarget struct {
-	InvolvedObject, Regarding struct {
-		Kind, Namespace, Name, UID string
-	}
-}

@@ -22,15 +22,10 @@ func (t *teller) creations() {
 		if th.kind == "ReplicaSet" || th.kind == "ReplicationController" {
 			spans = t.spansOf(th, "ReplicaFailure", "True")
 		}
-		var refused []*event
-		for _, ev := range t.eventsAbout(th, t.From, t.To) {
-			if ev.warns() && (ev.Reason == "FailedCreate" || ev.Reason == "FailedDaemonPod") {
-				refused = append(refused, ev)
-			}
-		}
+		refused := t.eventsAbout(th, t.From, t.To, "FailedCreate", "FailedDaemonPod")
 		if len(spans) == 0 && len(refused) > 0 { // controllers without that condition
 			first, last := refused[0].entry, refused[len(refused)-1].entry
-			span := span{from: first.Time, to: last.Time, condition: condition{Reason: refused[0].Reason, Message: refused[len(refused)-1].text()}}
+			span := span{from: first.Time, to: last.Time, condition: condition{Reason: refused[0].Reason, Message: refused[len(refused)-1].Text()}}
 			if last.Until.After(span.to) {
 				span.to = last.Until
 			}
@@ -61,7 +56,7 @@ func (t *teller) tellCreation(th *thing, span span, refused []*event) {
 			ep.claims = append(ep.claims, ev.entry)
 			ep.said = addCause(ep.said, ev.cause())
 			if message == "" {
-				message = unnamed(ev.text())
+				message = unnamed(ev.Text())
 			}
 		}
 	}
@@ -122,21 +117,15 @@ var configKinds = []string{"ConfigMap", "Secret", "ResourceQuota", "LimitRange",
 // config describes changes of configuration: which keys, never their values. That of a Node is its
 // labels.
 func (t *teller) config() {
-	described := map[*entry]bool{} // with what it is about
-	for _, ep := range t.episodes {
-		for _, e := range ep.claims {
-			described[e] = true
-		}
-	}
 	for _, th := range t.ofKind(append([]string{"Node"}, configKinds...)...) {
 		var entries []*entry
 		for i, s := range th.states {
 			labels := i > 0 && !maps.Equal(s.look().Metadata.Labels, th.states[i-1].look().Metadata.Labels)
-			if s.entry != nil && !s.entry.onlyStatus && !described[s.entry] && (th.kind != "Node" || labels) {
+			if s.entry != nil && !s.entry.onlyStatus && !t.claimed(s.entry) && (th.kind != "Node" || labels) {
 				entries = append(entries, s.entry)
 			}
 		}
-		if th.last != nil && !described[th.last] && th.kind != "Node" {
+		if th.last != nil && !t.claimed(th.last) && th.kind != "Node" {
 			entries = append(entries, th.last)
 		}
 		for len(entries) > 0 {

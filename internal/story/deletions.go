@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/watchkeeper/watchkeeper/internal/api"
+	"github.com/watchkeeper/watchkeeper/internal/words"
 )
 
 // maxFinalizing is how long finalizers may take before a deletion counts as blocked.
@@ -98,7 +99,7 @@ func (t *teller) tellFinalizers(th *thing, i int) {
 	case names == "" && !ep.Ongoing:
 		ep.Title = fmt.Sprintf("deletion of %s waited for %s", what, took)
 	case names == "" && th.kind == "Pod":
-		ep.Title = fmt.Sprintf("%s terminates, %s longer than its grace period", what, lasted(late))
+		ep.Title = fmt.Sprintf("%s terminates, %s longer than its grace period", what, words.Duration(late))
 	case names == "":
 		ep.Title = what + " terminates"
 	case !ep.Ongoing:
@@ -118,7 +119,7 @@ func (t *teller) tellFinalizers(th *thing, i int) {
 		}
 	}
 	if len(removed) > 0 {
-		ep.Title += "; " + list(removed, 2, "finalizer")
+		ep.Title += "; " + words.List(removed, 2, "finalizer")
 	} else if !ep.Ongoing && names != "" {
 		ep.Title += "; who removed them is in no object"
 	}
@@ -161,5 +162,5 @@ func (t *teller) finalizersOf(ep *episode, all []*thing) string {
 		}
 		texts = append(texts, text+")")
 	}
-	return list(texts, 2, "object")
+	return words.List(texts, 2, "object")
 }

@@ -29,14 +29,14 @@ type hit struct {
 	condition condition
 }
 
+// hit adds to an episode that a Pod was disrupted.
+func (ep *episode) hit(h hit) {
+	ep.claims = append(ep.claims, claim(h.state)...)
+	ep.said = addCause(ep.said, h.state.because(h.condition))
+}
+
 // disruptions describes Pods that were preempted or evicted, unless a Node's episode does.
 func (t *teller) disruptions() {
-	described := map[*entry]bool{}
-	for _, ep := range t.episodes {
-		for _, e := range ep.claims {
-			described[e] = ep.rank == rankNode || described[e]
-		}
-	}
 	type key struct {
 		reason string
 		of     name
@@ -45,7 +45,7 @@ func (t *teller) disruptions() {
 	var keys []key
 	for _, pod := range t.ofKind("Pod") {
 		c, s := t.disruption(pod)
-		if s == nil || s.initial || s.entry == nil || described[s.entry] {
+		if s == nil || s.initial || s.entry == nil || t.claimed(s.entry, rankNode) {
 			continue
 		}
 		key := key{c.Reason, t.workload(pod)}
@@ -77,16 +77,13 @@ func (t *teller) tellDisruption(all []hit) {
 	var said []string
 	for _, h := range all {
 		pods = append(pods, h.pod)
-		ep.claims = append(ep.claims, claim(h.state)...)
-		ep.said = addCause(ep.said, h.state.because(h.condition))
-		for _, ev := range t.eventsAbout(h.pod, h.state.at.Add(-maxTrail), h.state.at.Add(maxTrail)) {
-			if ev.Reason == "Preempted" || ev.Reason == "Evicted" || ev.Reason == "TaintManagerEviction" {
-				ep.claims = append(ep.claims, ev.entry)
-				c := ev.cause()
-				c.Text = t.withNames(c.Text)
-				ep.said = addCause(ep.said, c)
-				said = appendOnce(said, t.withNames(ev.text()))
-			}
+		ep.hit(h)
+		for _, ev := range t.eventsAbout(h.pod, h.state.at.Add(-maxTrail), h.state.at.Add(maxTrail), "Preempted", "Evicted", "TaintManagerEviction") {
+			ep.claims = append(ep.claims, ev.entry)
+			c := ev.cause()
+			c.Text = t.withNames(c.Text)
+			ep.said = addCause(ep.said, c)
+			said = appendOnce(said, t.withNames(ev.Text()))
 		}
 	}
 	for _, h := range all {
@@ -160,7 +157,7 @@ func (t *teller) preemption(ep *episode, said []string) {
 		}
 		n.tell(ep)
 	case len(said) > 0:
-		ep.Title += " (" + brief(list(said, 1, "Pod")) + ")"
+		ep.Title += " (" + brief(words.List(said, 1, "Pod")) + ")"
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/watchkeeper/watchkeeper/internal/api"
+	"github.com/watchkeeper/watchkeeper/internal/words"
 )
 
 // cordons describes the times in which a Node was cordoned, and the Pods that were evicted
@@ -28,8 +29,7 @@ func (t *teller) cordons(node *thing) {
 		for _, pod := range t.podsOn(node.key.Name(), ep.From, ep.To) {
 			if c, d := t.disruption(pod); d != nil && c.Reason == "EvictionByEvictionAPI" && within(d.at, ep.From, ep.To) {
 				pods, hits = append(pods, pod), append(hits, hit{pod, d, c})
-				ep.claims = append(ep.claims, claim(d)...)
-				ep.said = addCause(ep.said, d.because(c))
+				ep.hit(hits[len(hits)-1])
 				ep.workloads = append(ep.workloads, t.workload(pod))
 			}
 		}
@@ -89,7 +89,7 @@ func (t *teller) budgets(ep *episode, evicted []hit) (all []*thing) {
 		}
 		if lowest != nil && refused >= time.Second {
 			l := lowest.look().Status
-			ep.Title += fmt.Sprintf("; before the last of these evictions, %s allowed none for %s (healthy: %d, needed: %d)", t.called(pdb), lasted(refused), l.CurrentHealthy, l.DesiredHealthy)
+			ep.Title += fmt.Sprintf("; before the last of these evictions, %s allowed none for %s (healthy: %d, needed: %d)", t.called(pdb), words.Duration(refused), l.CurrentHealthy, l.DesiredHealthy)
 		}
 	}
 	return all

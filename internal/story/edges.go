@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/watchkeeper/watchkeeper/internal/api"
+	"github.com/watchkeeper/watchkeeper/internal/words"
 )
 
 // An edge is the end of a time that was not observed. What is first seen at an edge was so at
@@ -56,15 +57,15 @@ func (t *teller) took(from, to time.Time) string {
 	least, most := between(latest, first), between(earliest, last)
 	switch {
 	case limited && least == most:
-		return lasted(least)
+		return words.Duration(least)
 	case limited && least < time.Second:
-		return "at most " + lasted(most)
+		return "at most " + words.Duration(most)
 	case limited:
-		return lasted(least) + " to " + lasted(most)
+		return words.Duration(least) + " to " + words.Duration(most)
 	case least < time.Second:
 		return "an unknown time"
 	}
-	return "at least " + lasted(least)
+	return "at least " + words.Duration(least)
 }
 
 // observed adds to an episode how its begin and its end are known.

@@ -89,22 +89,18 @@ func (t *teller) assemble() []api.Episode {
 			give(e, ep)
 		}
 	}
-	within := func(e *entry, ep *episode, trail time.Duration) bool {
-		return !e.Time.Before(ep.From) && !e.Time.After(ep.To.Add(trail))
+	covers := func(e *entry, ep *episode, trail time.Duration) bool {
+		last := ep.rank == rankDeleted && trail == 0 // others' consequences come first
+		return ep.covers != nil && !last && ep.covers(e)
 	}
+	accompanies := func(e *entry, ep *episode, _ time.Duration) bool { return slices.Contains(ep.workloads, e.about) }
 	for _, trail := range []time.Duration{0, maxTrail} {
-		for _, e := range t.entries {
-			for _, ep := range byRank {
-				last := ep.rank == rankDeleted && trail == 0 // others' consequences come first
-				if e.episode == nil && ep.covers != nil && !last && within(e, ep, trail) && ep.covers(e) {
-					give(e, ep)
-				}
-			}
-		}
-		for _, e := range t.entries {
-			for _, ep := range byRank {
-				if e.episode == nil && within(e, ep, trail) && slices.Contains(ep.workloads, e.about) {
-					give(e, ep)
+		for _, belongs := range []func(*entry, *episode, time.Duration) bool{covers, accompanies} {
+			for _, e := range t.entries {
+				for _, ep := range byRank {
+					if e.episode == nil && within(e.Time, ep.From, ep.To.Add(trail)) && belongs(e, ep, trail) {
+						give(e, ep)
+					}
 				}
 			}
 		}
@@ -115,11 +111,8 @@ func (t *teller) assemble() []api.Episode {
 		return cmp.Or(a.From.Compare(b.From), cmp.Compare(a.rank, b.rank), cmp.Compare(a.number, b.number))
 	})
 	t.all = all
-	out := make([]api.Episode, 0, len(all))
-	own := make([]bool, 0, len(all))
 	for _, ep := range all {
 		ep.own = ep.own || slices.ContainsFunc(ep.claims, t.isTarget) || slices.ContainsFunc(ep.workloads, func(n name) bool { return t.isOwn(t.byUID[n.uid]) })
-		own = append(own, ep.own)
 		slices.SortFunc(ep.entries, func(a, b *entry) int { return cmp.Compare(a.order, b.order) })
 		ep.From, ep.To = ep.From.UTC(), ep.To.UTC()
 		if ep.To.Before(ep.From) {
@@ -141,10 +134,13 @@ func (t *teller) assemble() []api.Episode {
 			ep.Title = otherTitle(ep)
 		}
 		ep.Title = change.Because(ep.Title) // one line
-		out = append(out, ep.Episode)
 	}
-	if i := mainOf(out, own); i >= 0 {
-		out[i].Main = true
+	if len(all) > 0 {
+		mainOf(all).Main = true
+	}
+	out := make([]api.Episode, 0, len(all))
+	for _, ep := range all {
+		out = append(out, ep.Episode)
 	}
 	return out
 }
@@ -156,6 +152,13 @@ func (ep *episode) bad() bool { return ep.Ongoing && ep.Severity != api.EpisodeI
 // nothing has changed in the span: it is not over, and no other that is not over has them.
 func (ep *episode) untold() bool {
 	return ep.Ongoing && (ep.bad() || len(ep.claims) == 0 && len(ep.said) > 0) && !slices.ContainsFunc(ep.claims, func(e *entry) bool { return e != nil && e.episode.bad() })
+}
+
+// claimed reports whether an episode of some ranks, or any, is made of an entry.
+func (t *teller) claimed(e *entry, ranks ...int) bool {
+	return slices.ContainsFunc(t.episodes, func(ep *episode) bool {
+		return (ranks == nil || slices.Contains(ranks, ep.rank)) && slices.Contains(ep.claims, e)
+	})
 }
 
 // others groups the entries that no rule is about.
@@ -201,7 +204,7 @@ func otherTitle(ep *episode) string {
 		of[e.Kind] = append(of[e.Kind], e.Name)
 	}
 	if len(said) <= 2 {
-		return clip(strings.Join(said, "; "), 2*maxDetail)
+		return words.Clip(strings.Join(said, "; "), 2*maxDetail)
 	}
 	for i, kind := range kinds {
 		changes := words.Count(len(of[kind]), "change") + " of "
@@ -214,9 +217,9 @@ func otherTitle(ep *episode) string {
 	if events > 0 {
 		kinds = append(kinds, words.Count(events, "Event"))
 	}
-	title := "other: " + list(kinds, 4, "kind")
+	title := "other: " + words.List(kinds, 4, "kind")
 	if deleted != nil {
-		title = list(deleted, 3, "object") + " deleted; " + title
+		title = words.List(deleted, 3, "object") + " deleted; " + title
 	}
 	if len(ep.said) > 0 {
 		title = fmt.Sprintf("%s %s: Warning %s; %s", ep.said[0].Kind, ep.said[0].Name, brief(ep.said[0].Text), title)
@@ -300,32 +303,23 @@ func (t *teller) isOwn(th *thing) bool {
 }
 
 // mainOf returns the most important episode: a worse one, then bad news that are not over, then one
-// about the object itself, then one that is not over, then one of a more specific kind, then the first. A warning about
-// the object itself that is not over is as bad as a failure. It is -1 if there is none.
-func mainOf(all []api.Episode, own []bool) int {
-	severity := func(i int) int {
-		switch ep := all[i]; {
-		case ep.Severity == api.EpisodeFailed, ep.Severity == api.EpisodeWarning && ep.Ongoing && own[i]:
+// about the object itself, then one that is not over, then one of a more specific kind, then the
+// first. A warning about the object itself that is not over is as bad as a failure.
+func mainOf(all []*episode) *episode {
+	severity := func(ep *episode) int {
+		switch {
+		case ep.Severity == api.EpisodeFailed, ep.Severity == api.EpisodeWarning && ep.Ongoing && ep.own:
 			return 2
 		case ep.Severity == api.EpisodeWarning:
 			return 1
 		}
 		return 0
 	}
-	vague := map[string]int{api.EpisodeOther: -2, api.EpisodeConfig: -1}
-	best := -1
-	for i, ep := range all {
-		if best < 0 {
-			best = i
-			continue
-		}
-		b := all[best]
-		if cmp.Or(cmp.Compare(severity(i), severity(best)), cmp.Compare(one(ep.Ongoing && severity(i) > 0), one(b.Ongoing && severity(best) > 0)),
-			cmp.Compare(one(own[i]), one(own[best])), cmp.Compare(one(ep.Ongoing), one(b.Ongoing)), cmp.Compare(vague[ep.Kind], vague[b.Kind])) > 0 {
-			best = i
-		}
-	}
-	return best
+	vague := map[string]int{api.EpisodeOther: 2, api.EpisodeConfig: 1}
+	return slices.MinFunc(all, func(a, b *episode) int {
+		return cmp.Or(cmp.Compare(severity(b), severity(a)), cmp.Compare(one(b.bad()), one(a.bad())), cmp.Compare(one(b.own), one(a.own)),
+			cmp.Compare(one(b.Ongoing), one(a.Ongoing)), cmp.Compare(vague[a.Kind], vague[b.Kind]))
+	})
 }
 
 // one is 1 for true.

@@ -12,6 +12,8 @@ import (
 	"time"
 	"unicode"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/watchkeeper/watchkeeper/informer/kube"
 	"github.com/watchkeeper/watchkeeper/internal/api"
 	"github.com/watchkeeper/watchkeeper/internal/change"
@@ -21,71 +23,21 @@ import (
 // maxPause is the pause after which an Event that occurs again gets another entry.
 const maxPause = 2 * time.Minute
 
-// An event is what an Event says, in either of its API groups.
+// An event is an Event.
 type event struct {
-	Type    string `json:"type"`
-	Reason  string `json:"reason"`
-	Message string `json:"message"`
-	Note    string `json:"note"`
-	Count   int    `json:"count"`
-	Series  *struct {
-		Count int `json:"count"`
-	} `json:"series"`
-	DeprecatedCount int       `json:"deprecatedCount"`
-	InvolvedObject  reference `json:"involvedObject"`
-	Regarding       reference `json:"regarding"`
-	Related         reference `json:"related"`
-	Source          struct {
-		Component string `json:"component"`
-	} `json:"source"`
-	DeprecatedSource struct {
-		Component string `json:"component"`
-	} `json:"deprecatedSource"`
-	ReportingComponent  string `json:"reportingComponent"`
-	ReportingController string `json:"reportingController"`
-
-	itself   reference
+	change.Event
+	itself   corev1.ObjectReference
 	entry    *entry
 	messages []string // of the Events that are folded into this one
 	objects  []string
 }
 
-// A reference names the object that an Event is about.
-type reference struct {
-	Kind      string `json:"kind"`
-	Namespace string `json:"namespace"`
-	Name      string `json:"name"`
-	UID       string `json:"uid"`
-}
-
 // about returns the object that the Event is about; the Event itself if it names none.
-func (ev *event) about() reference {
-	for _, ref := range []reference{ev.InvolvedObject, ev.Regarding} {
-		if ref.Kind != "" {
-			return ref
-		}
+func (ev *event) about() corev1.ObjectReference {
+	if ref := ev.About(); ref.Kind != "" {
+		return ref
 	}
 	return ev.itself
-}
-
-// times returns how often it has occurred.
-func (ev *event) times() int {
-	n := max(ev.Count, ev.DeprecatedCount, 1)
-	if ev.Series != nil {
-		n = max(n, ev.Series.Count)
-	}
-	return n
-}
-
-// text returns the message on one line.
-func (ev *event) text() string {
-	message := strings.TrimPrefix(cmp.Or(ev.Message, ev.Note), "(combined from similar events): ")
-	return change.Because(message)
-}
-
-// reporter returns what has written the Event.
-func (ev *event) reporter() string {
-	return cmp.Or(ev.ReportingComponent, ev.ReportingController, ev.Source.Component, ev.DeprecatedSource.Component)
 }
 
 func (ev *event) warns() bool { return ev.Type == "Warning" }
@@ -97,7 +49,7 @@ func (t *teller) readEvent(o *Object) {
 	if o.Initial != nil {
 		ev := &event{}
 		_ = json.Unmarshal([]byte(o.Initial.JSON), ev)
-		before = ev.times()
+		before = ev.Times()
 	}
 	for _, v := range o.Versions {
 		if v.Object == nil || v.Type == kube.Deleted { // Events expire
@@ -105,12 +57,12 @@ func (t *teller) readEvent(o *Object) {
 		}
 		ev := &event{}
 		_ = json.Unmarshal([]byte(v.Object.JSON), ev)
-		ev.itself = reference{Kind: "Event", Namespace: o.Key.Namespace(), Name: o.Key.Name()}
-		n := max(ev.times()-before, 1)
-		before = ev.times()
+		ev.itself = corev1.ObjectReference{Kind: "Event", Namespace: o.Key.Namespace(), Name: o.Key.Name()}
+		n := max(ev.Times()-before, 1)
+		before = ev.Times()
 		if last != nil && v.Time.Sub(cmp.Or(last.Until, last.Time)) <= maxPause {
 			last.Until, last.Count = v.Time.UTC(), max(last.Count, 1)+n
-			last.event.messages = appendOnce(last.event.messages, ev.text())
+			last.event.messages = appendOnce(last.event.messages, ev.Text())
 			continue
 		}
 		e := t.entry(o, v, api.EventType, nil)
@@ -119,11 +71,11 @@ func (t *teller) readEvent(o *Object) {
 		if n > 1 {
 			e.Count = n
 		}
-		if who := ev.reporter(); who != "" {
+		if who := ev.Reporter(); who != "" {
 			e.By = []string{who}
 		}
 		ev.entry, e.event = e, ev
-		ev.messages, ev.objects = []string{ev.text()}, []string{ref.Name}
+		ev.messages, ev.objects = []string{ev.Text()}, []string{ref.Name}
 		e.What = ev.what()
 		t.events = append(t.events, e)
 		last = e
@@ -146,7 +98,7 @@ func (t *teller) link() {
 	}
 	for _, e := range t.events {
 		ref := e.event.about()
-		e.thing = t.byUID[ref.UID]
+		e.thing = t.byUID[string(ref.UID)]
 		if e.thing == nil { // the kubelet's Events about Nodes have the name as UID
 			e.thing = byName[name{ref.Kind, ref.Namespace, ref.Name, ""}]
 		}
@@ -156,7 +108,7 @@ func (t *teller) link() {
 		case e.thing != nil:
 			e.about = t.workload(e.thing)
 		case e.event != nil:
-			e.about = name{e.Kind, e.Namespace, e.Name, e.event.about().UID}
+			e.about = name{e.Kind, e.Namespace, e.Name, string(e.event.about().UID)}
 		}
 	}
 }
@@ -164,7 +116,7 @@ func (t *teller) link() {
 // class returns a text that Events have in common which say the same about objects of one
 // workload: names of objects, and words with digits, may differ.
 func (ev *event) class(t *teller) string {
-	return strings.Join([]string{ev.Type, ev.Reason, ev.about().Kind, ev.entry.about.String(), masked(ev.text(), func(w string) bool { return hasDigit(w) || isName(w, ev.about().Name) })}, "\x00")
+	return strings.Join([]string{ev.Type, ev.Reason, ev.about().Kind, ev.entry.about.String(), masked(ev.Text(), func(w string) bool { return hasDigit(w) || isName(w, ev.about().Name) })}, "\x00")
 }
 
 // masked replaces some words of a text.
@@ -202,7 +154,7 @@ func (ev *event) what() []string {
 	if ev.warns() {
 		text = "Warning " + text
 	}
-	out := []string{clip(text, maxMessage)}
+	out := []string{words.Clip(text, maxMessage)}
 	if n := len(ev.messages) - 1; n > 0 {
 		more := fmt.Sprintf("and %s like it", words.Count(n, "message"))
 		if len(ev.objects) > 1 {
@@ -213,10 +165,11 @@ func (ev *event) what() []string {
 	return out
 }
 
-// eventsAbout returns the Events about a thing that began in a time, the earliest first.
-func (t *teller) eventsAbout(th *thing, from, to time.Time) (all []*event) {
+// eventsAbout returns the Events about a thing that began in a time, the earliest first: those of
+// some reasons, or all.
+func (t *teller) eventsAbout(th *thing, from, to time.Time, reasons ...string) (all []*event) {
 	for _, e := range t.events {
-		if e.thing == th && !e.Time.After(to) && !cmp.Or(e.Until, e.Time).Before(from) {
+		if (reasons == nil || slices.Contains(reasons, e.event.Reason)) && e.thing == th && !e.Time.After(to) && !cmp.Or(e.Until, e.Time).Before(from) {
 			all = append(all, e.event)
 		}
 	}
@@ -227,7 +180,7 @@ func (t *teller) eventsAbout(th *thing, from, to time.Time) (all []*event) {
 func (ev *event) cause() api.Cause {
 	ref := ev.about()
 	return api.Cause{
-		Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name, Field: "Event", Text: change.Because(ev.Reason, ev.text()),
+		Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name, Field: "Event", Text: change.Because(ev.Reason, ev.Text()),
 		Path: ev.entry.Path, ResourceVersion: ev.entry.ResourceVersion,
 	}
 }

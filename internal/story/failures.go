@@ -98,8 +98,8 @@ func (t *teller) probes(f *failure) {
 	killed := ""
 	for _, ev := range t.eventsAbout(f.pod, f.from.Add(-maxApart), f.to) {
 		switch {
-		case ev.Reason == "Killing" && strings.Contains(ev.text(), "probe"):
-			killed = ev.text()
+		case ev.Reason == "Killing" && strings.Contains(ev.Text(), "probe"):
+			killed = ev.Text()
 		case ev.Reason != "Unhealthy":
 			continue
 		}
@@ -199,7 +199,7 @@ func (t *teller) notReady(pod *thing, i int, ready bool) *fault {
 		if reason == "Unhealthy" {
 			reason = "not ready"
 		}
-		return &fault{class: notReady, reason: reason, detail: found.text(), cause: found.cause(), weight: weight}
+		return &fault{class: notReady, reason: reason, detail: found.Text(), cause: found.cause(), weight: weight}
 	}
 	c, ok := s.condition(string(corev1.PodReady))
 	if !ok || p.Status.Phase != corev1.PodRunning || !ready && (!s.initial && !end.Equal(t.To) || end.Sub(unreadySince(s)) < minUnready) {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/watchkeeper/watchkeeper/internal/api"
 	"github.com/watchkeeper/watchkeeper/internal/change"
+	"github.com/watchkeeper/watchkeeper/internal/words"
 )
 
 // Classes of faults. Faults of one class are one failure of a Pod.
@@ -160,7 +161,7 @@ func lastLog(s *state) (text string, ended time.Time) {
 	}
 	for _, c := range change.Containers(s.asPod()) {
 		if end := change.LastEnd(c); end != nil && !end.FinishedAt.Time.Before(ended) {
-			text, ended = clip(lastLine(end.Message), maxMessage), end.FinishedAt.Time
+			text, ended = words.Clip(lastLine(end.Message), maxMessage), end.FinishedAt.Time
 		}
 	}
 	return text, ended

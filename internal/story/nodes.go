@@ -6,7 +6,6 @@ package story
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -85,34 +84,30 @@ func (t *teller) tellNode(node *thing, span span, state, severity string) {
 			if pod.gone.IsZero() || pod.gone.After(ep.To.Add(maxTrail)) {
 				remain++
 			}
-			ep.claims = append(ep.claims, claim(s)...)
-			ep.said = addCause(ep.said, s.because(c))
+			ep.hit(hit{pod, s, c})
 		}
 		for i, s := range pod.states {
 			if i > 0 && isReady(pod.states[i-1]) && !isReady(s) && !s.terminating() && within(s.at, ep.From, ep.To) && !t.outlasts(s) {
 				ep.claims = append(ep.claims, claim(s)...)
 			}
 		}
-		for _, ev := range t.eventsAbout(pod, ep.From, ep.To.Add(maxTrail)) {
-			if ev.Reason == "NodeNotReady" || ev.Reason == "TaintManagerEviction" || ev.Reason == "Evicted" {
-				ep.claims = append(ep.claims, ev.entry)
-				if ev.Reason != "NodeNotReady" {
-					ep.said = addCause(ep.said, ev.cause())
-				}
+		for _, ev := range t.eventsAbout(pod, ep.From, ep.To.Add(maxTrail), "NodeNotReady", "TaintManagerEviction", "Evicted") {
+			ep.claims = append(ep.claims, ev.entry)
+			if ev.Reason != "NodeNotReady" {
+				ep.said = addCause(ep.said, ev.cause())
 			}
 		}
 	}
-	if len(pods) > 0 {
-		title += "; on it " + t.counted(pods)
-		if n := len(disrupted); n > 0 {
-			title = strings.TrimSuffix(title, t.counted(pods)) + t.counted(disrupted) + " " + how
-			switch {
-			case remain > 0 && remain == n:
-				title += ", still terminating"
-			case remain > 0:
-				title += fmt.Sprintf(", %d still terminating", remain)
-			}
+	switch n := len(disrupted); {
+	case n > 0:
+		title += "; on it " + t.counted(disrupted) + " " + how
+		if remain == n {
+			title += ", still terminating"
+		} else if remain > 0 {
+			title += fmt.Sprintf(", %d still terminating", remain)
 		}
+	case len(pods) > 0:
+		title += "; on it " + t.counted(pods)
 	}
 	if !span.open {
 		title += "; over after " + t.took(span.from, span.to)
@@ -163,7 +158,7 @@ func (t *teller) counted(pods []*thing) string {
 	for i, wl := range owners {
 		owners[i] = fmt.Sprintf("%d of %s", counts[wl], wl)
 	}
-	return fmt.Sprintf("%s (%s)", words.Count(len(pods), "Pod"), list(owners, 6, "workload"))
+	return fmt.Sprintf("%s (%s)", words.Count(len(pods), "Pod"), words.List(owners, 6, "workload"))
 }
 
 func within(at, from, to time.Time) bool { return !at.Before(from) && !at.After(to) }

@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/watchkeeper/watchkeeper/internal/change"
+	"github.com/watchkeeper/watchkeeper/internal/words"
 )
 
 // progress says how far a rollout is.
@@ -108,7 +109,7 @@ func imagesOf(before, after *corev1.PodTemplateSpec) string {
 			images = appendOnce(images, image)
 		}
 	}
-	return list(images, 3, "image")
+	return words.List(images, 3, "image")
 }
 
 // rolloutAt names the rollout of a workload during which a failure ended, "" if there was none.

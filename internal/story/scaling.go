@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/watchkeeper/watchkeeper/internal/api"
+	"github.com/watchkeeper/watchkeeper/internal/words"
 )
 
 // A step is one change of a workload's number of replicas.
@@ -64,7 +65,7 @@ func (t *teller) steps(th *thing) (all []step) {
 		if last != nil && *last != *now {
 			one := step{state: s, from: *last, to: *now}
 			for _, ev := range t.rescales(th, s.at) {
-				_, one.reason, _ = strings.Cut(ev.text(), "reason: ")
+				_, one.reason, _ = strings.Cut(ev.Text(), "reason: ")
 				one.event = ev
 			}
 			all = append(all, one)
@@ -80,11 +81,7 @@ func (t *teller) steps(th *thing) (all []step) {
 // rescales returns the Events of autoscalers that say that they scaled a thing at a time.
 func (t *teller) rescales(th *thing, at time.Time) (all []*event) {
 	for _, hpa := range t.autoscalersOf(th) {
-		for _, ev := range t.eventsAbout(hpa, at.Add(-5*time.Second), at.Add(5*time.Second)) {
-			if ev.Reason == "SuccessfulRescale" {
-				all = append(all, ev)
-			}
-		}
+		all = append(all, t.eventsAbout(hpa, at.Add(-5*time.Second), at.Add(5*time.Second), "SuccessfulRescale")...)
 	}
 	return all
 }
@@ -149,7 +146,7 @@ func (t *teller) tellScaling(th *thing, steps []step, next *state) {
 		title = fmt.Sprintf("%s %s scaled %d times between %d and %d replicas (%s)", th.kind, th.key.Name(), len(steps), low, high, path(steps))
 	}
 	if len(by) > 0 {
-		title += " by " + list(by, 3, "client")
+		title += " by " + words.List(by, 3, "client")
 	}
 	if len(reasons) > 0 {
 		title += " (" + brief(strings.Join(reasons, ", ")) + ")"

@@ -6,11 +6,8 @@ package story
 import (
 	"regexp"
 	"strings"
-	"time"
-	"unicode/utf8"
 
 	"github.com/watchkeeper/watchkeeper/internal/change"
-	"github.com/watchkeeper/watchkeeper/internal/words"
 )
 
 // maxMessage limits the bytes of a message, maxDetail those of a detail in a title.
@@ -18,17 +15,6 @@ const (
 	maxMessage = 300
 	maxDetail  = 200
 )
-
-// clip returns the first n bytes of a text.
-func clip(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	for n > 0 && !utf8.RuneStart(s[n]) {
-		n--
-	}
-	return s[:n] + "…"
-}
 
 // brief shortens a message for a title, between words. The end of an error is as important as
 // its begin.
@@ -75,28 +61,6 @@ func concise(reason, message string) string {
 }
 
 var camel = regexp.MustCompile(`[A-Z]+[a-z]*`)
-
-// lasted formats a duration in seconds.
-func lasted(d time.Duration) string {
-	if d < time.Second {
-		return "less than 1s"
-	}
-	text := d.Round(time.Second).String()
-	for _, zero := range []string{"m0s", "h0m"} {
-		if strings.HasSuffix(text, zero) {
-			text = text[:len(text)-2]
-		}
-	}
-	return text
-}
-
-// list joins a few texts, and counts the others, which are so many of a kind.
-func list(all []string, most int, kind string) string {
-	if len(all) > most {
-		return strings.Join(all[:most], ", ") + " and " + words.Count(len(all)-most, "other "+kind)
-	}
-	return strings.Join(all, ", ")
-}
 
 // indexWord returns where a word is in a text, -1 if it is not there.
 func indexWord(text, word string) int {
