@@ -90,7 +90,7 @@ func (t *teller) jobs() {
 				ep.said = addCause(nil, span.cause())
 				ep.Title += ": " + span.condition.brief()
 				for _, f := range t.failures {
-					if c := f.pod.controller(); c != nil && string(c.UID) == job.uid {
+					if f.pod.controlledBy(job.uid) {
 						ep.said = addCause(ep.said, f.fault.cause)
 					}
 				}
@@ -99,13 +99,7 @@ func (t *teller) jobs() {
 				ep.Title += " after " + t.took(from, ep.To)
 			}
 			ep.claims = span.claims
-			ep.covers = func(e *entry) bool {
-				if e.thing == nil {
-					return false
-				}
-				c := e.thing.controller()
-				return e.thing == job || c != nil && string(c.UID) == job.uid
-			}
+			ep.covers = func(e *entry) bool { return e.thing == job || e.thing != nil && e.thing.controlledBy(job.uid) }
 			t.add(ep)
 		}
 	}
@@ -118,16 +112,10 @@ var configKinds = []string{"ConfigMap", "Secret", "ResourceQuota", "LimitRange",
 // labels.
 func (t *teller) config() {
 	for _, th := range t.ofKind(append([]string{"Node"}, configKinds...)...) {
-		var entries []*entry
-		for i, s := range th.states {
-			labels := i > 0 && !maps.Equal(s.look().Metadata.Labels, th.states[i-1].look().Metadata.Labels)
-			if s.entry != nil && !s.entry.onlyStatus && !t.claimed(s.entry) && (th.kind != "Node" || labels) {
-				entries = append(entries, s.entry)
-			}
-		}
-		if th.last != nil && !t.claimed(th.last) && th.kind != "Node" {
-			entries = append(entries, th.last)
-		}
+		entries := slices.DeleteFunc(th.entries(), func(e *entry) bool {
+			labels := e.state != nil && e.state != th.states[0] && !maps.Equal(e.state.look().Metadata.Labels, th.before(e.state).look().Metadata.Labels)
+			return e.onlyStatus || th.kind == "Node" && !labels || t.claimed(e)
+		})
 		for len(entries) > 0 {
 			n := 1
 			for n < len(entries) && entries[n].Time.Sub(entries[n-1].Time) <= maxTogether {

@@ -74,8 +74,7 @@ func (t *teller) failuresOfPods() {
 		if open != nil {
 			open.to = t.To
 			if !pod.gone.IsZero() {
-				open.to, open.ended, open.end = pod.gone, true, "deleted"
-				open.claims = append(open.claims, pod.last)
+				open.to, open.ended, open.end, open.claims = pod.gone, true, "deleted", append(open.claims, pod.last)
 			}
 		}
 	}
@@ -139,16 +138,6 @@ func restarts(s *state) (n int32) {
 	return n
 }
 
-// unreadySince returns since when a Pod is not ready, as its condition says.
-func unreadySince(s *state) time.Time {
-	for _, c := range s.asPod().Status.Conditions {
-		if since := c.LastTransitionTime.Time; c.Type == corev1.PodReady && !since.IsZero() && since.Before(s.at) {
-			return since
-		}
-	}
-	return s.at
-}
-
 func isReady(s *state) bool {
 	c, ok := s.condition(string(corev1.PodReady))
 	return ok && c.Status == "True"
@@ -190,19 +179,20 @@ func (t *teller) notReady(pod *thing, i int, ready bool) *fault {
 		}
 	}
 	if found != nil {
-		// A startup or readiness probe may fail while a container starts.
-		weight := 2
-		if ready || found.Reason != "Unhealthy" {
-			weight = 3
-		}
-		reason := found.Reason
+		reason, weight := found.Reason, 3
 		if reason == "Unhealthy" {
-			reason = "not ready"
+			if reason = "not ready"; !ready { // a startup or readiness probe may fail while a container starts
+				weight = 2
+			}
 		}
 		return &fault{class: notReady, reason: reason, detail: found.Text(), cause: found.cause(), weight: weight}
 	}
 	c, ok := s.condition(string(corev1.PodReady))
-	if !ok || p.Status.Phase != corev1.PodRunning || !ready && (!s.initial && !end.Equal(t.To) || end.Sub(unreadySince(s)) < minUnready) {
+	since := s.at
+	if at := c.LastTransitionTime.Time; !at.IsZero() && at.Before(since) {
+		since = at
+	}
+	if !ok || p.Status.Phase != corev1.PodRunning || !ready && (!s.initial && !end.Equal(t.To) || end.Sub(since) < minUnready) {
 		return nil
 	}
 	return &fault{class: notReady, reason: "not ready", detail: c.says(), weight: 1, cause: s.because(c)}
@@ -310,69 +300,20 @@ func (t *teller) causes(all []*failure) (out []said) {
 	return out
 }
 
-// maxCauses limits the causes of an episode.
-const maxCauses = 5
-
-// A said is a cause, with the names of all objects that say the same.
-type said struct {
-	api.Cause
-	names []string
-}
-
-// addCause adds a cause. If other objects say the same, they are counted.
-func addCause(all []said, c api.Cause) []said {
-	if c.Text == "" {
-		return all // it says nothing
-	}
-	field := func(c api.Cause) string { return strings.Replace(c.Field, ".lastState.", ".state.", 1) }
-	for i := range all {
-		was := all[i].Cause
-		same := was.Text == c.Text || masked(was.Text, func(w string) bool { return isName(w, was.Name) }) == masked(c.Text, func(w string) bool { return isName(w, c.Name) })
-		if same && field(was) == field(c) && was.Kind == c.Kind {
-			all[i].names = appendOnce(all[i].names, c.Namespace+"/"+c.Name)
-			if n := len(all[i].names); n > 1 {
-				all[i].Objects = n
-			}
-			return all
-		}
-	}
-	if len(all) < maxCauses {
-		all = append(all, said{c, []string{c.Namespace + "/" + c.Name}})
-	}
-	return all
-}
-
-// since returns what a field says of what was so before the story: no entry does.
-func (s *state) since(field, text string) []said {
-	if !s.initial {
-		return nil
-	}
-	return addCause(nil, s.cause(field, text))
-}
-
 // otherFailures describes the failures that are not described with a rollout.
 func (t *teller) otherFailures() {
-	var rest []*failure
-	for _, f := range t.failures {
-		if !f.described {
-			rest = append(rest, f)
-		}
-	}
+	rest := slices.DeleteFunc(slices.Clone(t.failures), func(f *failure) bool { return f.described })
 	for _, g := range groupFailures(rest) {
-		first, wl := g.all[0], g.all[0].workload
+		class, wl, lasts := g.all[0].fault.class, g.all[0].workload, g.to.Sub(g.from) > maxStart
 		ep := newEpisode(rankFailure, api.EpisodeFailed, g.from, g.to, slices.ContainsFunc(g.all, func(f *failure) bool { return !f.ended }))
-		if first.fault.class == notReady && worst(g.all).weight < 2 || first.fault.class == unschedulable && !t.lasts(g) {
+		switch weight := worst(g.all).weight; {
+		case class == notReady && weight == 2 && !lasts:
+			ep.Severity = api.EpisodeInfo
+		case class == notReady && weight <= 2, class == unschedulable && !lasts:
 			ep.Severity = api.EpisodeWarning
 		}
-		if first.fault.class == notReady && worst(g.all).weight == 2 {
-			if ep.Severity = api.EpisodeInfo; t.lasts(g) {
-				ep.Severity = api.EpisodeWarning
-			}
-		}
-		title := summary(g.all)
-		if wl.kind != "Pod" {
-			title = fmt.Sprintf("%s: %s", wl, title)
-		} else {
+		title := fmt.Sprintf("%s: %s", wl, summary(g.all))
+		if wl.kind == "Pod" {
 			title = fmt.Sprintf("%s: %s", wl, worst(g.all).text())
 		}
 		restarted := 0
@@ -397,8 +338,8 @@ func (t *teller) otherFailures() {
 	}
 }
 
-// lasts reports whether a group of failures lasts longer than Pods need to start.
-func (t *teller) lasts(g *group) bool { return g.to.Sub(g.from) > 30*time.Second }
+// maxStart is how long Pods may need to start.
+const maxStart = 30 * time.Second
 
 // ends counts the Pods whose last failure has ended, by how.
 func ends(all []*failure) (recovered, deleted int) {

@@ -118,13 +118,9 @@ func containerFault(c corev1.ContainerStatus, field string, cause func(field, te
 			f.reason = cmp.Or(end.Reason, "Error")
 			f.weight = 5
 		}
-		if message := lastLine(end.Message); message != "" {
-			f.detail = said + ": " + message
-		} else {
-			f.detail = said
-			if end.Reason != "" && end.Reason != f.reason && end.Reason != "Error" {
-				f.detail += ", " + end.Reason
-			}
+		f.detail = change.Because(said, lastLine(end.Message))
+		if f.detail == said && end.Reason != "" && end.Reason != f.reason && end.Reason != "Error" {
+			f.detail += ", " + end.Reason
 		}
 		f.cause = cause(at, change.Because(end.Reason, said, lastLine(end.Message)))
 		return f
@@ -144,8 +140,7 @@ func containerFault(c corev1.ContainerStatus, field string, cause func(field, te
 
 // lastLine returns the last line of a message that has text.
 func lastLine(message string) string {
-	lines := strings.Split(message, "\n")
-	for _, line := range slices.Backward(lines) {
+	for _, line := range slices.Backward(strings.Split(message, "\n")) {
 		if line = change.Because(line); line != "" {
 			return line
 		}
@@ -165,4 +160,44 @@ func lastLog(s *state) (text string, ended time.Time) {
 		}
 	}
 	return text, ended
+}
+
+// maxCauses limits the causes of an episode.
+const maxCauses = 5
+
+// A said is a cause, with the names of all objects that say the same.
+type said struct {
+	api.Cause
+	names []string
+}
+
+// addCause adds a cause. If other objects say the same, they are counted.
+func addCause(all []said, c api.Cause) []said {
+	if c.Text == "" {
+		return all // it says nothing
+	}
+	field := func(c api.Cause) string { return strings.Replace(c.Field, ".lastState.", ".state.", 1) }
+	for i := range all {
+		was := all[i].Cause
+		same := was.Text == c.Text || masked(was.Text, func(w string) bool { return isName(w, was.Name) }) == masked(c.Text, func(w string) bool { return isName(w, c.Name) })
+		if same && field(was) == field(c) && was.Kind == c.Kind {
+			all[i].names = appendOnce(all[i].names, c.Namespace+"/"+c.Name)
+			if n := len(all[i].names); n > 1 {
+				all[i].Objects = n
+			}
+			return all
+		}
+	}
+	if len(all) < maxCauses {
+		all = append(all, said{c, []string{c.Namespace + "/" + c.Name}})
+	}
+	return all
+}
+
+// since returns what a field says of what was so before the story: no entry does.
+func (s *state) since(field, text string) []said {
+	if !s.initial {
+		return nil
+	}
+	return addCause(nil, s.cause(field, text))
 }

@@ -21,10 +21,8 @@ var pressures = []string{"MemoryPressure", "DiskPressure", "PIDPressure", "Netwo
 // writes the Pods' condition a moment after the Node's.
 func (t *teller) nodeDown(node string, from, to time.Time) bool {
 	for _, th := range t.ofKind("Node") {
-		for i, s := range th.states {
-			if c, ok := s.condition("Ready"); ok && c.Status != "True" && th.key.Name() == node && !s.at.After(to) && t.until(th, i).After(from) {
-				return true
-			}
+		if th.key.Name() == node && slices.ContainsFunc(t.spansOf(th, "Ready", "False", "Unknown"), func(s span) bool { return !s.from.After(to) && s.to.After(from) }) {
+			return true
 		}
 	}
 	return false

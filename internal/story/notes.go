@@ -38,15 +38,8 @@ type noted struct {
 // add adds how a thing was changed shortly before a time, and from then until another. An
 // explanation follows the name of the thing.
 func (n *notes) add(of string, th *thing, from, to time.Time, explanation string) {
-	all := make([]*entry, 0, len(th.states)+1)
-	for _, s := range th.states {
-		all = append(all, claim(s)...)
-	}
-	if th.last != nil {
-		all = append(all, th.last)
-	}
 	described := false
-	for _, e := range slices.Backward(all) {
+	for _, e := range slices.Backward(th.entries()) {
 		before := !e.Time.After(from)
 		if e.onlyStatus || e.counters || !within(e.Time, from.Add(-maxConfig), to) || before && described && e.Type == api.Added {
 			continue

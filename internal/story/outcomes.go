@@ -52,16 +52,13 @@ func (t *teller) outcome(ep *episode) string {
 		return text + fmt.Sprintf(", with %d of %d ready%s", ready, want, least)
 	case !to.Equal(ep.To):
 	case ready < want && !ep.replaced:
-		for i, s := range th.states {
-			n, enough := readyOf(s)
-			if !s.at.After(ep.To) || n < enough {
-				continue
-			}
+		for _, span := range t.spans(th, func(s *state) bool { return !short(s) }) {
 			// Pods that crash again and again are ready for a moment, too.
-			switch end := t.enoughUntil(th, i); {
-			case end.Sub(s.at) >= maxTrail:
-				return fmt.Sprintf("; %d of %d ready at its end, and %d of %d after another %s", ready, want, n, enough, t.took(ep.To, s.at))
-			case end.Equal(t.To):
+			switch n, enough := readyOf(span.first); {
+			case !span.from.After(ep.To):
+			case span.to.Sub(span.from) >= maxTrail:
+				return fmt.Sprintf("; %d of %d ready at its end, and %d of %d after another %s", ready, want, n, enough, t.took(ep.To, span.from))
+			case span.to.Equal(t.To):
 				return fmt.Sprintf("; %d of %d ready at its end, and %d of %d %s", ready, want, n, enough, t.atEnd())
 			}
 		}
@@ -81,16 +78,6 @@ func (t *teller) atEnd() string {
 	return "when it was last observed"
 }
 
-// enoughUntil returns until when enough Pods of a workload are ready, that are in a state.
-func (t *teller) enoughUntil(th *thing, i int) time.Time {
-	for ; i+1 < len(th.states); i++ {
-		if n, want := readyOf(th.states[i+1]); n < want {
-			break
-		}
-	}
-	return t.until(th, i)
-}
-
 // readyPods returns how many Pods of a workload are ready at a time, of those that are known.
 func (t *teller) readyPods(wl *thing, at time.Time) (n int) {
 	for _, pod := range t.ofKind("Pod") {
@@ -103,21 +90,28 @@ func (t *teller) readyPods(wl *thing, at time.Time) (n int) {
 
 // workloadOf returns the workload that an episode is about: that of the story, or the only one
 // of the episode; nil if there is none.
-func (t *teller) workloadOf(ep *episode) (found *thing) {
-	n := 0
-	for _, th := range t.ofKind("Deployment", "StatefulSet", "DaemonSet", "ReplicaSet") {
-		if !slices.Contains(ep.workloads, th.named()) || th.kind == "ReplicaSet" && th.controller() != nil {
-			continue
-		}
-		if t.isOwn(th) {
+func (t *teller) workloadOf(ep *episode) *thing {
+	var all []*thing
+	for _, n := range ep.workloads {
+		th := t.byUID[n.uid]
+		switch {
+		case th == nil, !slices.Contains(Workloads, th.kind), th.kind == "ReplicaSet" && th.controller() != nil:
+		case t.isOwn(th):
 			return th
+		default:
+			all = appendOnce(all, th)
 		}
-		n, found = n+1, th
 	}
-	if n > 1 {
+	if len(all) != 1 {
 		return nil
 	}
-	return found
+	return all[0]
+}
+
+// short reports whether fewer Pods of a workload are ready than should be.
+func short(s *state) bool {
+	ready, want := readyOf(s)
+	return ready < want
 }
 
 // readyOf returns how many Pods of a workload are ready, of those that should be.
@@ -133,15 +127,19 @@ func readyOf(s *state) (ready, want int64) {
 // shortages describes workloads that have fewer ready Pods than they should at the end of the
 // story, if no other episode that is not over does: their Pods may be replaced, or not known.
 func (t *teller) shortages() {
-	for _, th := range t.ofKind("Deployment", "StatefulSet", "DaemonSet", "ReplicaSet") {
-		first := t.shortSince(th)
+	for _, th := range t.ofKind(Workloads...) {
+		spans := t.spans(th, short) // not one from which enough were ready in between
 		told := slices.ContainsFunc(t.episodes, func(ep *episode) bool {
 			return ep.Ongoing && (ep.bad() || ep.Kind == api.EpisodeRollout || ep.Kind == api.EpisodeScaling) && slices.Contains(ep.workloads, th.named())
 		})
-		if first == nil || told || th.kind == "ReplicaSet" && th.controller() != nil || t.To.Sub(first.at) < maxTrail {
+		if len(spans) == 0 || told || th.kind == "ReplicaSet" && th.controller() != nil {
 			continue
 		}
-		ep := newEpisode(rankFailure, api.EpisodeWarning, first.at, t.To, true)
+		span := spans[len(spans)-1]
+		if !span.open || t.To.Sub(span.from) < maxTrail {
+			continue
+		}
+		ep := newEpisode(rankFailure, api.EpisodeWarning, span.from, t.To, true)
 		ep.Title = fmt.Sprintf("%s: too few Pods are ready", t.called(th))
 		field, text := "status.readyReplicas", ""
 		if th.kind == "DaemonSet" {
@@ -153,19 +151,7 @@ func (t *teller) shortages() {
 		ready, want := readyOf(th.final())
 		ep.said = addCause(nil, th.final().cause(field, cmp.Or(text, fmt.Sprintf("%d of %d", ready, want))))
 		ep.own = t.isOwn(th)
-		ep.claims, ep.workloads = claim(first), []name{th.named()}
+		ep.claims, ep.workloads = claim(span.first), []name{th.named()}
 		t.add(ep)
 	}
-}
-
-// shortSince returns the state since which fewer Pods of a workload are ready than should be, at
-// all times until the end of the story; nil if enough are at its end.
-func (t *teller) shortSince(th *thing) (first *state) {
-	for _, s := range slices.Backward(th.states) {
-		if ready, want := readyOf(s); ready >= want || !th.gone.IsZero() {
-			break
-		}
-		first = s
-	}
-	return first
 }

@@ -145,11 +145,8 @@ func (t *teller) hadTemplate(r *rollout) bool {
 // replicaSets returns the ReplicaSets of a Deployment with a template.
 func (t *teller) replicaSets(th *thing, template *corev1.PodTemplateSpec) (all []*thing) {
 	for _, rs := range t.ofKind("ReplicaSet") {
-		if c := rs.controller(); c == nil || string(c.UID) != th.uid {
-			continue
-		}
 		its := templateOf(rs.states[0])
-		if its == nil {
+		if its == nil || !rs.controlledBy(th.uid) {
 			continue
 		}
 		delete(its.Labels, "pod-template-hash")

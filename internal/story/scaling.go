@@ -64,9 +64,11 @@ func (t *teller) steps(th *thing) (all []step) {
 		}
 		if last != nil && *last != *now {
 			one := step{state: s, from: *last, to: *now}
-			for _, ev := range t.rescales(th, s.at) {
-				_, one.reason, _ = strings.Cut(ev.Text(), "reason: ")
-				one.event = ev
+			for _, hpa := range t.autoscalersOf(th) { // its Event says why
+				for _, ev := range t.eventsAbout(hpa, s.at.Add(-5*time.Second), s.at.Add(5*time.Second), "SuccessfulRescale") {
+					_, one.reason, _ = strings.Cut(ev.Text(), "reason: ")
+					one.event = ev
+				}
 			}
 			all = append(all, one)
 		}
@@ -74,14 +76,6 @@ func (t *teller) steps(th *thing) (all []step) {
 		if n := len(all); n > 0 && all[n-1].ready.IsZero() && l.Status.ObservedGeneration >= l.Metadata.Generation && l.Status.Replicas == *now && l.Status.ReadyReplicas == *now {
 			all[n-1].ready = s.at
 		}
-	}
-	return all
-}
-
-// rescales returns the Events of autoscalers that say that they scaled a thing at a time.
-func (t *teller) rescales(th *thing, at time.Time) (all []*event) {
-	for _, hpa := range t.autoscalersOf(th) {
-		all = append(all, t.eventsAbout(hpa, at.Add(-5*time.Second), at.Add(5*time.Second), "SuccessfulRescale")...)
 	}
 	return all
 }

@@ -104,6 +104,8 @@ type condition struct {
 	Status  string `json:"status"`
 	Reason  string `json:"reason"`
 	Message string `json:"message"`
+
+	LastTransitionTime metav1.Time `json:"lastTransitionTime"`
 }
 
 // says returns why a condition has its status.
@@ -163,6 +165,17 @@ func (th *thing) begin() (at time.Time, created bool) {
 	return th.states[0].at, !th.states[0].initial
 }
 
+// entries returns the entries about a thing.
+func (th *thing) entries() (all []*entry) {
+	for _, s := range th.states {
+		all = append(all, claim(s)...)
+	}
+	if th.last != nil {
+		all = append(all, th.last)
+	}
+	return all
+}
+
 // existed reports whether a thing existed at some time of a span.
 func (th *thing) existed(from, to time.Time) bool {
 	return !th.states[0].at.After(to) && (th.gone.IsZero() || !th.gone.Before(from))
@@ -196,6 +209,12 @@ func (th *thing) controller() *metav1.OwnerReference {
 		}
 	}
 	return nil
+}
+
+// controlledBy reports whether an object with a UID controls a thing.
+func (th *thing) controlledBy(uid string) bool {
+	c := th.controller()
+	return c != nil && string(c.UID) == uid
 }
 
 // A name names an object. Another object that has the same one later has another UID.
