@@ -60,11 +60,7 @@ func (t *teller) tellCreation(th *thing, span span, refused []*event) {
 			}
 		}
 	}
-	for _, e := range t.entries {
-		if e.Kind == "ResourceQuota" && within(e.Time, ep.From.Add(-maxTrail), ep.To.Add(5*time.Second)) && e.counters {
-			ep.claims = append(ep.claims, e)
-		}
-	}
+	ep.covers = func(e *entry) bool { return e.Kind == "ResourceQuota" && e.counters }
 	ep.Title, ep.workloads = fmt.Sprintf("%s: Pods could not be created: %s", wl, brief(message)), []name{wl}
 	n := t.quotaChanges(message, ep.From, ep.To)
 	n.tell(ep)

@@ -142,15 +142,10 @@ func (t *teller) preemption(ep *episode, said []string) {
 		ep.Title += " for " + strings.TrimSpace(t.counted(preferred)+" "+t.priorities(ep, preferred))
 		n := notes{t: t}
 		if th := t.byUID[wl.uid]; th != nil && th.kind != "Pod" {
-			var changed []*entry
-			if _, created := th.begin(); created {
-				changed = claim(th.states[0])
-			}
-			for _, s := range t.steps(th) {
-				changed = append(changed, claim(s.state)...)
-			}
-			for _, e := range changed {
-				if within(e.Time, ep.From.Add(-maxConfig), ep.To) {
+			steps := t.steps(th)
+			for _, e := range th.entries() {
+				scaled := slices.ContainsFunc(steps, func(s step) bool { return s.state == e.state })
+				if (scaled || e.Type == api.Added) && within(e.Time, ep.From.Add(-maxConfig), ep.To) {
 					n.addOne(t.called(th), e, ep.From, "", true)
 				}
 			}

@@ -18,7 +18,6 @@ import (
 type entry struct {
 	api.StoryEntry
 	rv    uint64
-	order int
 	thing *thing // of an Event, the one that it is about; nil if that is not among the things
 	about name   // what thing belongs to, or the Event is about
 	state *state // after the change; nil for a deletion, and for Events

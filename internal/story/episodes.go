@@ -34,7 +34,7 @@ const (
 // An episode is being written.
 type episode struct {
 	api.Episode
-	rank, number int
+	rank int
 	// claims are entries that the episode is made of.
 	claims []*entry
 	// covers reports whether an entry in the time of the episode belongs to it; nil for no.
@@ -76,7 +76,7 @@ const (
 func (t *teller) assemble() []api.Episode {
 	byRank := slices.Clone(t.episodes)
 	slices.SortStableFunc(byRank, func(a, b *episode) int {
-		return cmp.Or(cmp.Compare(a.rank, b.rank), a.From.Compare(b.From), cmp.Compare(a.number, b.number))
+		return cmp.Or(cmp.Compare(a.rank, b.rank), a.From.Compare(b.From))
 	})
 	give := func(e *entry, ep *episode) {
 		if e != nil && e.episode == nil {
@@ -107,13 +107,11 @@ func (t *teller) assemble() []api.Episode {
 	}
 	all := slices.DeleteFunc(byRank, func(ep *episode) bool { return len(ep.entries) == 0 && !ep.untold() })
 	all = append(slices.DeleteFunc(all, t.foreign), t.others()...)
-	slices.SortStableFunc(all, func(a, b *episode) int {
-		return cmp.Or(a.From.Compare(b.From), cmp.Compare(a.rank, b.rank), cmp.Compare(a.number, b.number))
-	})
+	slices.SortStableFunc(all, func(a, b *episode) int { return cmp.Or(a.From.Compare(b.From), cmp.Compare(a.rank, b.rank)) })
 	t.all = all
 	for _, ep := range all {
 		ep.own = ep.own || slices.ContainsFunc(ep.claims, t.isTarget) || slices.ContainsFunc(ep.workloads, func(n name) bool { return t.isOwn(t.byUID[n.uid]) })
-		slices.SortFunc(ep.entries, func(a, b *entry) int { return cmp.Compare(a.order, b.order) })
+		slices.SortStableFunc(ep.entries, (*entry).compare)
 		ep.From, ep.To = ep.From.UTC(), ep.To.UTC()
 		if ep.To.Before(ep.From) {
 			ep.To = ep.From
@@ -170,7 +168,6 @@ func (t *teller) others() (all []*episode) {
 		}
 		if open == nil || e.Time.Sub(open.To) > maxQuiet {
 			open = newEpisode(rankOther, api.EpisodeInfo, e.Time, e.Time, false)
-			open.number = len(t.episodes) + len(all)
 			all = append(all, open)
 		}
 		e.episode = open
@@ -225,81 +222,6 @@ func otherTitle(ep *episode) string {
 		title = fmt.Sprintf("%s %s: Warning %s; %s", ep.said[0].Kind, ep.said[0].Name, brief(ep.said[0].Text), title)
 	}
 	return title
-}
-
-// Workloads are the kinds of which the story of a Pod or a ReplicaSet needs all that they own:
-// what happened to it is a part of what happened to all, and is told as that.
-var Workloads = []string{"ReplicaSet", "Deployment", "StatefulSet", "DaemonSet"}
-
-// findStrangers finds the objects that the story is not about: for a Pod or a ReplicaSet, what it
-// neither owns nor is owned by, and for a Node, the Pods of others.
-func (t *teller) findStrangers() {
-	own := slices.DeleteFunc(slices.Clone(t.things), func(th *thing) bool { return !t.isOwn(th) })
-	for _, th := range t.ofKind(append([]string{"Pod"}, Workloads...)...) {
-		t.strangers[th] = len(own) > 0 && !slices.ContainsFunc(own, func(one *thing) bool {
-			switch one.kind {
-			case "Pod", "ReplicaSet":
-				return slices.Contains(t.owners(th), one) || slices.Contains(t.owners(one), th)
-			case "Node":
-				return th.kind != "Pod" || th.final().asPod().Spec.NodeName == one.key.Name()
-			}
-			return true
-		})
-	}
-	if len(own) > 0 && (own[0].kind == "Pod" || own[0].kind == "ReplicaSet") {
-		t.lives = own
-	}
-}
-
-// owners returns a thing and what it ever was owned by.
-func (t *teller) owners(th *thing) []*thing {
-	all := []*thing{th}
-	for i := 0; i < len(all); i++ {
-		for _, s := range all[i].states {
-			for _, o := range s.look().Metadata.OwnerReferences {
-				if owner := t.byUID[string(o.UID)]; owner != nil {
-					all = appendOnce(all, owner)
-				}
-			}
-		}
-	}
-	return all
-}
-
-// concerns reports whether the story is about a thing at some time of a span. A Node concerns it
-// while one of its Pods is there, and what a Pod or a ReplicaSet is owned by while that exists.
-func (t *teller) concerns(th *thing, from, to time.Time) bool {
-	switch {
-	case t.isOwn(th):
-		return true
-	case t.strangers[th]:
-		return false
-	case th != nil && th.kind == "Node":
-		return t.Resource.Name == "nodes" && th.key == t.Key || slices.ContainsFunc(t.podsOn(th.key.Name(), from, to), func(pod *thing) bool { return !t.strangers[pod] })
-	}
-	return t.lives == nil || slices.ContainsFunc(t.lives, func(th *thing) bool { return th.existed(from, to) })
-}
-
-// tells reports whether the story has an entry if no episode does.
-func (t *teller) tells(e *entry) bool {
-	return t.concerns(e.thing, e.Time.Add(-maxTrail), e.Time.Add(maxTrail))
-}
-
-// foreign reports whether an episode is not one of the story.
-func (t *teller) foreign(ep *episode) bool {
-	to := ep.To
-	if to.Before(ep.From) {
-		to = ep.From
-	}
-	return !ep.own && (!t.concerns(nil, ep.From, to) || len(ep.claims) > 0 && !slices.ContainsFunc(ep.claims, func(e *entry) bool { return e != nil && t.concerns(e.thing, ep.From, to) }))
-}
-
-// isTarget reports whether an entry is about the object of the story.
-func (t *teller) isTarget(e *entry) bool { return e != nil && t.isOwn(e.thing) }
-
-// isOwn reports whether a thing is the object of the story.
-func (t *teller) isOwn(th *thing) bool {
-	return th != nil && th.resource == t.Resource && th.key == t.Key
 }
 
 // mainOf returns the most important episode: a worse one, then bad news that are not over, then one

@@ -201,3 +201,63 @@ func (s *state) since(field, text string) []said {
 	}
 	return addCause(nil, s.cause(field, text))
 }
+
+func isReady(s *state) bool {
+	c, ok := s.condition(string(corev1.PodReady))
+	return ok && c.Status == "True"
+}
+
+// startEvents are the reasons of Warning Events that say why a Pod does not start.
+var startEvents = []string{"FailedMount", "FailedAttachVolume", "FailedMapVolume", "FailedCreatePodSandBox", "FailedCreatePodContainer", "NetworkNotReady", "Failed", "FailedPostStartHook", "InspectFailed", "ErrImageNeverPull"}
+
+// minUnready is after which time a Pod that runs and has not become ready is told, if that is
+// so at the begin or the end of the story: 'diagnose' has the same.
+const minUnready = time.Minute
+
+// unreadyUntil returns until when a Pod is not ready that is not ready in a state.
+func (t *teller) unreadyUntil(pod *thing, i int) time.Time {
+	for i+1 < len(pod.states) && !isReady(pod.states[i+1]) && !pod.states[i+1].terminating() {
+		i++
+	}
+	return t.until(pod, i)
+}
+
+// notReady returns the fault of a Pod that is not ready, and neither starts nor ends: an Event
+// about it says why, or it has been ready, or it does not become so. A lost Node explains it as
+// long as it is lost.
+func (t *teller) notReady(pod *thing, i int, ready bool) *fault {
+	s, until := pod.states[i], t.until(pod, i)
+	p := s.asPod()
+	if s.terminating() || isReady(s) || p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed || p.Spec.NodeName == "" {
+		return nil
+	}
+	end := t.unreadyUntil(pod, i)
+	if node := p.Spec.NodeName; t.nodeDown(node, s.at.Add(-5*time.Second), s.at.Add(5*time.Second)) && t.nodeDown(node, end.Add(-maxTrail), end) {
+		return nil
+	}
+	var found *event
+	for _, ev := range t.eventsAbout(pod, s.at.Add(-30*time.Second), until) {
+		probe := ev.Reason == "Unhealthy" && (p.Status.Phase == corev1.PodRunning || ready)
+		if ev.warns() && (probe || slices.Contains(startEvents, ev.Reason)) {
+			found = ev
+		}
+	}
+	if found != nil {
+		reason, weight := found.Reason, 3
+		if reason == "Unhealthy" {
+			if reason = "not ready"; !ready { // a startup or readiness probe may fail while a container starts
+				weight = 2
+			}
+		}
+		return &fault{class: notReady, reason: reason, detail: found.Text(), cause: found.cause(), weight: weight}
+	}
+	c, ok := s.condition(string(corev1.PodReady))
+	since := s.at
+	if at := c.LastTransitionTime.Time; !at.IsZero() && at.Before(since) {
+		since = at
+	}
+	if !ok || p.Status.Phase != corev1.PodRunning || !ready && (!s.initial && !end.Equal(t.To) || end.Sub(since) < minUnready) {
+		return nil
+	}
+	return &fault{class: notReady, reason: "not ready", detail: c.says(), weight: 1, cause: s.because(c)}
+}

@@ -6,7 +6,6 @@ package story
 import (
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/watchkeeper/watchkeeper/internal/api"
 )
@@ -125,9 +124,4 @@ func (t *teller) pauses() {
 			t.add(ep)
 		}
 	}
-}
-
-// created returns when an object was created, as the API server says: in seconds.
-func (th *thing) created() time.Time {
-	return th.final().look().Metadata.CreationTimestamp.Time
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/words"
 )
 
-// pressures are conditions of Nodes that are bad if they are true.
-var pressures = []string{"MemoryPressure", "DiskPressure", "PIDPressure", "NetworkUnavailable"}
+// nodeConditions are conditions of Nodes that are bad if they are true, after the one that is good.
+var nodeConditions = []string{"Ready", "MemoryPressure", "DiskPressure", "PIDPressure", "NetworkUnavailable"}
 
 // nodeDown reports whether a Node is not Ready at any time in a span. The Node controller
 // writes the Pods' condition a moment after the Node's.
@@ -31,21 +31,19 @@ func (t *teller) nodeDown(node string, from, to time.Time) bool {
 // nodes describes times in which Nodes were not ready, under pressure, or cordoned.
 func (t *teller) nodes() {
 	for _, node := range t.ofKind("Node") {
-		concerns := func(from, to time.Time) bool { return t.concerns(node, from, to) }
-		for _, span := range t.spansOf(node, "Ready", "False", "Unknown") {
-			if concerns(span.from, span.to) {
-				t.tellNode(node, span, "NotReady", api.EpisodeFailed)
+		for _, typ := range nodeConditions {
+			bad, what, severity := []string{"True"}, "has "+typ, api.EpisodeWarning
+			if typ == "Ready" {
+				bad, what, severity = []string{"False", "Unknown"}, "NotReady", api.EpisodeFailed
 			}
-		}
-		for _, typ := range pressures {
-			for _, span := range t.spansOf(node, typ, "True") {
-				if concerns(span.from, span.to) {
-					t.tellNode(node, span, "has "+typ, api.EpisodeWarning)
+			for _, span := range t.spansOf(node, typ, bad...) {
+				if t.concerns(node, span.from, span.to) {
+					t.tellNode(node, span, what, severity)
 				}
 			}
 		}
 		t.cordons(node)
-		if !node.gone.IsZero() && concerns(node.gone, node.gone) {
+		if !node.gone.IsZero() && t.concerns(node, node.gone, node.gone) {
 			ep := newEpisode(rankNode, api.EpisodeWarning, node.gone, node.gone, false)
 			ep.Title, ep.claims = fmt.Sprintf("Node %s deleted", node.key.Name()), []*entry{node.last}
 			if pods := t.podsOn(node.key.Name(), node.gone, node.gone); len(pods) > 0 {

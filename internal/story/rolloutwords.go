@@ -139,3 +139,34 @@ func (t *teller) addRollout(n *notes, g *group) {
 		return
 	}
 }
+
+// stuck says why a rollout could not go on, as far as conditions of the workload or its
+// ReplicaSets say so.
+func (t *teller) stuck(r *rollout) (all []said, reasons []string) {
+	end := r.to
+	if !r.done.IsZero() { // then it is over: what Pods cannot be created for is something else
+		end = r.done
+	}
+	look := func(th *thing, s *state, typ, bad string) {
+		if c, ok := s.condition(typ); ok && c.Status == bad {
+			if c.Type == "Progressing" && c.Reason != "ProgressDeadlineExceeded" {
+				return
+			}
+			all = addCause(all, s.because(c))
+			reasons = appendOnce(reasons, brief(change.Because(c.Reason, unnamed(c.Message))))
+		}
+	}
+	for _, s := range r.workload.states[r.begin:r.end] {
+		if s.look().Status.ObservedGeneration >= generationOf(r.workload, r.begin) && !s.at.After(end) {
+			look(r.workload, s, "Progressing", "False")
+		}
+	}
+	for _, rs := range t.replicaSets(r.workload, r.after) {
+		for _, s := range rs.states {
+			if !s.at.Before(r.from) && s.at.Before(end) {
+				look(rs, s, "ReplicaFailure", "True")
+			}
+		}
+	}
+	return all, reasons
+}
