@@ -78,8 +78,12 @@ func (t *teller) assemble() []api.Episode {
 	slices.SortStableFunc(byRank, func(a, b *episode) int {
 		return cmp.Or(cmp.Compare(a.rank, b.rank), a.From.Compare(b.From))
 	})
+	foreign := map[*episode]bool{}
+	for _, ep := range byRank {
+		foreign[ep] = t.foreign(ep)
+	}
 	give := func(e *entry, ep *episode) {
-		if e != nil && e.episode == nil {
+		if e != nil && e.episode == nil && !(foreign[ep] && t.isTarget(e)) { // what is not told has nothing of the object
 			e.episode = ep
 			ep.entries = append(ep.entries, e)
 		}
@@ -106,7 +110,7 @@ func (t *teller) assemble() []api.Episode {
 		}
 	}
 	all := slices.DeleteFunc(byRank, func(ep *episode) bool { return len(ep.entries) == 0 && !ep.untold() })
-	all = append(slices.DeleteFunc(all, t.foreign), t.others()...)
+	all = append(slices.DeleteFunc(all, func(ep *episode) bool { return foreign[ep] }), t.others()...)
 	slices.SortStableFunc(all, func(a, b *episode) int { return cmp.Or(a.From.Compare(b.From), cmp.Compare(a.rank, b.rank)) })
 	t.all = all
 	for _, ep := range all {

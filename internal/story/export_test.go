@@ -19,7 +19,7 @@ func CheckAssigned(in Input) error {
 		}
 	}
 	for _, e := range t.entries {
-		if found[e] != 1 && !(found[e] == 0 && (!t.tells(e) || e.episode != nil && t.foreign(e.episode))) {
+		if found[e] != 1 && !(found[e] == 0 && !t.isTarget(e) && (!t.tells(e) || e.episode != nil && t.foreign(e.episode))) {
 			return fmt.Errorf("%s %s is in %d episodes", e.Path, e.ResourceVersion, found[e])
 		}
 	}

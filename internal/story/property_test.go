@@ -80,7 +80,7 @@ func corpus(t testing.TB) (all []story.Input) {
 	l.put(25, `{kind: Job, metadata: {name: j}, status: {conditions: [{type: Failed, status: "True", reason: R}]}}`)
 	l.put(26, alone("single", usesConfig, badImage))
 	l.put(27, `{kind: Namespace, metadata: {name: old, deletionTimestamp: "2026-01-02T14:00:10Z", finalizers: [f]}}`)
-	return append(all, l.input("Deployment/web", 90))
+	return append(all, l.input("Deployment/web", 90), l.input("Pod/web-b-1", 90), l.input("Node/n1", 90))
 }
 
 // TestProperties: whatever is missing of a history, and in whatever versions, the story has

@@ -176,9 +176,13 @@ func (th *thing) entries() (all []*entry) {
 	return all
 }
 
-// existed reports whether a thing existed at some time of a span.
+// existed reports whether a thing may have existed at some time of a span.
 func (th *thing) existed(from, to time.Time) bool {
-	return !th.states[0].at.After(to) && (th.gone.IsZero() || !th.gone.Before(from))
+	begin := th.states[0].at
+	if e := th.states[0].entry; e != nil && !e.NotBefore.IsZero() {
+		begin = e.NotBefore
+	}
+	return !begin.After(to) && (th.gone.IsZero() || !th.gone.Before(from))
 }
 
 // at returns the state at a time: the last one that began until then; nil if there was none.
