@@ -87,7 +87,7 @@ func TestOneUpstreamWatch(t *testing.T) {
 	}
 }
 
-// An upstreamProxy is a proxy in front of the API server that only counts: the API server's own
+// An upstreamProxy is a proxy in front of the API server. It counts, where the API server's own
 // figures have the watches of everybody in the cluster, which come and go.
 type upstreamProxy struct {
 	*faultproxy.Proxy
@@ -96,9 +96,12 @@ type upstreamProxy struct {
 
 func countingProxy(t *testing.T) upstreamProxy {
 	t.Helper()
-	p, err := faultproxy.Start(faultproxy.Options{Upstream: cluster.Config, Draw: func(string, faultproxy.Kind, int) faultproxy.Fault {
-		return faultproxy.Fault{Name: faultproxy.None}
-	}})
+	return proxyOf(t, func(string, faultproxy.Kind, int) faultproxy.Fault { return faultproxy.Fault{Name: faultproxy.None} })
+}
+
+func proxyOf(t *testing.T, draw func(resource string, kind faultproxy.Kind, n int) faultproxy.Fault) upstreamProxy {
+	t.Helper()
+	p, err := faultproxy.Start(faultproxy.Options{Upstream: cluster.Config, Draw: draw})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,11 +7,14 @@ import (
 	"encoding/json"
 	"net/http"
 	"slices"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	historyapi "github.com/watchkeeper/watchkeeper/internal/api"
 	"github.com/watchkeeper/watchkeeper/internal/clustertest"
+	"github.com/watchkeeper/watchkeeper/internal/faultproxy"
 )
 
 // TestFrozenWatch: the upstream watch of a recorded resource stays open and sends nothing,
@@ -51,5 +54,37 @@ func TestFrozenWatch(t *testing.T) {
 	}
 	if got[0].NotBefore.IsZero() || got[0].NotBefore.After(frozen) || got[0].Time.Before(frozen) {
 		t.Errorf("created between %v and %v, want %v to be between", got[0].NotBefore, got[0].Time, frozen)
+	}
+}
+
+// TestRefusedResource: while the API server answers all requests for Pods with 429, diagnose does
+// not say that nothing fails, and has the exit code of findings, however often it is asked.
+func TestRefusedResource(t *testing.T) {
+	clustertest.SkipShort(t)
+	inStage(t, quiet)
+	ns := namespace(t)
+	var refuse atomic.Bool
+	upstream := proxyOf(t, func(resource string, _ faultproxy.Kind, _ int) faultproxy.Fault {
+		if resource == "pods" && refuse.Load() {
+			return faultproxy.Fault{Name: faultproxy.TooMany}
+		}
+		return faultproxy.Fault{Name: faultproxy.None}
+	})
+	g := recordingGateway(t, "--kubeconfig", upstream.kubeconfig)
+	kubectl(t, "-n", ns, "create", "deployment", "fine", "--image=x")
+	eventually(t, "a namespace in which nothing fails", func() bool {
+		out, code := watchkeeper(t, g.URL, "diagnose", "-n", ns)
+		return code == 0 && strings.Contains(out, "nothing fails")
+	})
+	refuse.Store(true)
+	upstream.CutAll()
+	eventually(t, "a gateway that knows", func() bool {
+		_, code := watchkeeper(t, g.URL, "diagnose", "-n", ns)
+		return code != 0
+	})
+	for range 5 { // each takes some seconds
+		if out, code := watchkeeper(t, g.URL, "diagnose", "-n", ns); code == 0 || !strings.Contains(out, "pods") {
+			t.Fatalf("%d %s", code, out)
+		}
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/informer/reflector"
 	"github.com/watchkeeper/watchkeeper/internal/access"
 	"github.com/watchkeeper/watchkeeper/internal/api"
 	"github.com/watchkeeper/watchkeeper/internal/audit"
@@ -259,7 +260,8 @@ func (h *reads) catchUp(ctx context.Context, id kube.Resource) error {
 	return err
 }
 
-// present returns the state of a resource now, from the cache; nil if it cannot be served.
+// present returns the state of a resource now, from the cache; nil if it cannot be served, or
+// is not known to be the present: it is not recorded, perhaps because the API server refuses it.
 func (h *reads) present(ctx context.Context, id kube.Resource) *timeline.Snapshot {
 	res := h.cache.Acquire(ctx, id)
 	if res == nil {
@@ -270,7 +272,17 @@ func (h *reads) present(ctx context.Context, id kube.Resource) *timeline.Snapsho
 	if !state.Readable || !res.Access.Allows(ctx, request.List) || !res.Served(ctx, state.Lists()) {
 		return nil
 	}
-	return &state.View.Snapshot
+	if res.ID.Uncached() { // the API server sends no bookmark in time for a proof
+		if state.Status.Phase != reflector.Watching {
+			return nil
+		}
+		return &state.View.Snapshot
+	}
+	now, err := res.Fresh(ctx)
+	if err != nil {
+		return nil
+	}
+	return &now.Snapshot
 }
 
 // recordingState returns a function that reports the state of recording, for the

@@ -18,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/informer/reflector"
 	"github.com/watchkeeper/watchkeeper/informer/scan"
 	"github.com/watchkeeper/watchkeeper/internal/api"
 	"github.com/watchkeeper/watchkeeper/internal/findings"
@@ -211,10 +212,11 @@ func (f *finder) noAnswer() *findings.Finding {
 }
 
 // present reads the present of a resource from the cache, if it is not recorded because of why,
-// as on a full disk. The state is then the end of the record, for what the history knows.
+// as on a full disk. The state is then the end of the record, for what the history knows. If it is
+// not recorded because it is not watched, the cache does not know more.
 func (f *finder) present(r kube.Resource, why error) (past.State, error) {
 	st := f.Past.Newest(r)
-	if f.Live == nil || st == nil {
+	if _, refused := errors.AsType[*reflector.RefusedError](why); refused || errors.Is(why, past.ErrUnwatched) || f.Live == nil || st == nil {
 		return past.State{}, why
 	}
 	snapshot := f.Live(f.page.ctx, r)

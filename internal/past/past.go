@@ -25,6 +25,10 @@ import (
 // before it are recorded.
 const syncTimeout = 5 * time.Second
 
+// ErrUnwatched: a resource is not recorded now because it is not watched, though the API server
+// answers.
+var ErrUnwatched = errors.New("it is not watched")
+
 // A Record gives access to a history store: a recorder's, or that of a .wkr file.
 type Record interface {
 	// Store returns the store; nil while nothing is recorded.

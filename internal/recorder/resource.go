@@ -17,6 +17,7 @@ import (
 	"github.com/watchkeeper/watchkeeper/informer/reflector"
 	"github.com/watchkeeper/watchkeeper/informer/scan"
 	"github.com/watchkeeper/watchkeeper/internal/history"
+	"github.com/watchkeeper/watchkeeper/internal/past"
 	"github.com/watchkeeper/watchkeeper/internal/timeline"
 	"github.com/watchkeeper/watchkeeper/internal/watchcache"
 )
@@ -262,7 +263,7 @@ func (r *resourceRecorder) observed(ctx context.Context) error {
 		case refused != nil:
 			return fmt.Errorf("%w since %s: %w", ErrNotRecorded, s.since.UTC().Format(time.RFC3339), refused)
 		case time.Now().After(deadline):
-			return fmt.Errorf("%w since %s: it is not watched", ErrNotRecorded, s.since.UTC().Format(time.RFC3339))
+			return fmt.Errorf("%w since %s: %w", ErrNotRecorded, s.since.UTC().Format(time.RFC3339), past.ErrUnwatched)
 		case !sleep(ctx, 20*time.Millisecond):
 			return context.Cause(ctx)
 		}
