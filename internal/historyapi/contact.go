@@ -24,6 +24,15 @@ func (c *call) upstreamState() *api.Upstream {
 	return &api.Upstream{Answers: true, LastContact: c.contact.Last.UTC()}
 }
 
+// lastKnown returns the last time until one at which the API server answered: what has not
+// failed since may have, so that nothing recovers by waiting.
+func (c *call) lastKnown(at time.Time) time.Time {
+	if since := c.contact.Since; c.contact.Err != nil && !since.IsZero() && since.Before(at) {
+		return since
+	}
+	return at
+}
+
 // ends are the parameters that name a moment or the end of a range.
 var ends = []string{"until", "to", "at"}
 

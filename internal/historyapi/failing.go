@@ -40,6 +40,7 @@ func (c *call) failing() (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	state.At = c.lastKnown(state.At)
 	o, err := state.Stream.Get(ctx, state.RV, key)
 	if err != nil {
 		return nil, err

@@ -157,7 +157,7 @@ func (f *finder) read(when kube.Moment) error {
 		return refuse(http.StatusNotFound, metav1.StatusReasonNotFound, "none of the resources that findings are read from is recorded: %s", strings.Join(readFrom, ", "))
 	}
 	findings.Order(read)
-	s := &findings.State{At: when.At, Get: f.get, LastSeen: f.lastSeen, Observed: f.observed}
+	s := &findings.State{At: f.lastKnown(when.At), Get: f.get, LastSeen: f.lastSeen, Observed: f.observed}
 	var unknown []findings.Unknown
 	var first error
 	for _, r := range read {

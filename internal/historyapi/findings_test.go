@@ -22,6 +22,7 @@ import (
 	"github.com/watchkeeper/watchkeeper/informer/scan"
 	"github.com/watchkeeper/watchkeeper/internal/api"
 	"github.com/watchkeeper/watchkeeper/internal/fakeapi"
+	"github.com/watchkeeper/watchkeeper/internal/history"
 	"github.com/watchkeeper/watchkeeper/internal/historyapi"
 	"github.com/watchkeeper/watchkeeper/internal/past"
 	"github.com/watchkeeper/watchkeeper/internal/past/pasttest"
@@ -288,12 +289,17 @@ func TestFindingsOfNothing(t *testing.T) {
 }
 
 // TestFindingsInOutage: that the API server does not answer is critical, and comes first; not of a
-// moment before.
+// moment before. What failed when it answered last does not recover meanwhile.
 func TestFindingsInOutage(t *testing.T) {
 	g := newGuarded()
 	f := newFixtureAt(t, g)
 	const crashed = `{kind: Pod, apiVersion: v1, status: {phase: Running, containerStatuses: [{name: main, state: {terminated: {exitCode: 1}}}]}}`
-	f.Stream(pasttest.Pods, 100, 0, pasttest.Thing(t, "default/a", 90, crashed), pasttest.Thing(t, "default/b", 91, crashed))
+	st := f.Stream(pasttest.Pods, 100, 0, pasttest.Thing(t, "default/a", 90, crashed))
+	now := time.Now()
+	again := fmt.Sprintf("{kind: Pod, apiVersion: v1, status: {phase: Running, containerStatuses: [{name: main, ready: true, restartCount: 1, state: {running: {startedAt: %[1]q}}, lastState: {terminated: {exitCode: 1, finishedAt: %[1]q}}}]}}", now.UTC().Format(time.RFC3339))
+	if err := st.Append([]history.Event{{Type: kube.Added, At: now, Object: pasttest.Thing(t, "default/b", 191, again)}}, 200, now); err != nil {
+		t.Fatal(err)
+	}
 	if all := f.findings("").Items; len(all) != 2 || all[0].Rule != "crash" {
 		t.Fatalf("%+v", all)
 	}
@@ -302,6 +308,10 @@ func TestFindingsInOutage(t *testing.T) {
 		t.Fatal("the API server answers")
 	}
 	last := f.handler.Upstream.LastAnswer()
+	f.ahead = time.Minute
+	if got := ask[api.Failing](f, "/failing/api/v1/namespaces/default/pods/b"); !got.Failing {
+		t.Errorf("%+v", got)
+	}
 	all := f.findings("").Items
 	if len(all) != 3 {
 		t.Fatalf("%+v", all)

@@ -39,6 +39,7 @@ type fixture struct {
 	withholds bool // Secrets
 	ended     bool // nothing more is recorded
 	unsynced  error
+	ahead     time.Duration // of the clock
 }
 
 // newFixture returns a fixture with the story of [pasttest.Cluster].
@@ -93,7 +94,7 @@ type record struct{ *fixture }
 
 func (r record) Store() *history.Store                     { return r.Cluster.Store }
 func (r record) Sync(context.Context, kube.Resource) error { return r.unsynced }
-func (r record) Now() time.Time                            { return time.Now() }
+func (r record) Now() time.Time                            { return time.Now().Add(r.ahead) }
 func (r record) Ended() bool                               { return r.ended }
 func (r record) Missing(kube.Resource) string              { return "" }
 func (r record) Withholds(id kube.Resource) bool           { return r.withholds && id == pasttest.Secrets }
