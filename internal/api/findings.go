@@ -60,6 +60,8 @@ type Finding struct {
 	// Before are the last changes before Since of the subject and of what its Pods use, the
 	// newest first. They are not said to be the cause.
 	Before []ObjectChange `json:"before,omitempty"`
+	// BeforeLeftOut counts the changes of that time that are not in Before.
+	BeforeLeftOut int `json:"beforeLeftOut,omitempty"`
 	// Unobserved are the times in which Before may lack changes.
 	Unobserved []TimeSpan `json:"unobserved,omitempty"`
 }

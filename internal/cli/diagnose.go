@@ -311,6 +311,9 @@ func (o *diagnoseOptions) printFinding(w io.Writer, at time.Time, f api.Finding)
 		fmt.Fprintf(w, "    %s %s  %s  %s%s\n", o.paint(dim, "just before:"), when, termtext.Plain(objectName(c.Kind, c.Namespace, c.Name)),
 			termtext.Plain(strings.Join(c.Summary, "; ")), o.paint(dim, termtext.Plain(by(c.By))))
 	}
+	if n := f.BeforeLeftOut; n > 0 {
+		fmt.Fprintf(w, "    %s and %s: 'watchkeeper changes' lists them\n", o.paint(dim, "just before:"), words.Count(n, "other change"))
+	}
 	for _, span := range f.Unobserved {
 		fmt.Fprintf(w, "    %s not observed from %s to %s: a cause may lie there\n", o.paint(dim, "just before:"), o.stamp(span.From), o.stamp(span.To))
 	}

@@ -32,6 +32,9 @@ const (
 	// maxSharing bounds the changes that are read of workloads that share a quota, and the
 	// deleted Pods of a namespace.
 	maxSharing = 100
+	// maxSeen is how many changes of Nodes' conditions are listed where others would be left out
+	// for them.
+	maxSeen = 2
 	// maxLeft bounds the Nodes that Pods have left.
 	maxLeft = 10
 )
@@ -88,9 +91,34 @@ func (f *finder) before(one *findings.Finding, out *api.Finding) error {
 		return cmp.Or(b.Time.Compare(a.Time), strings.Compare(a.Path, b.Path), strings.Compare(b.ResourceVersion, a.ResourceVersion))
 	})
 	all = slices.CompactFunc(all, func(a, b api.ObjectChange) bool { return a.Path == b.Path && a.ResourceVersion == b.ResourceVersion })
-	out.Before = all[:min(len(all), maxBefore)]
+	out.Before = f.important(all)
+	out.BeforeLeftOut = len(all) - len(out.Before)
 	out.Unobserved = merged(f.unobserved(read, begin, since), len(all) > 0)
 	return f.ended()
+}
+
+// important returns the last of the changes, the newest first. That Nodes became ready or not
+// leaves room for what somebody has changed.
+func (f *finder) important(all []api.ObjectChange) []api.ObjectChange {
+	room := maxBefore
+	for _, c := range all {
+		if !f.seen[c.Path+c.ResourceVersion] {
+			room--
+		}
+	}
+	room = max(room, maxSeen)
+	var out []api.ObjectChange
+	for _, c := range all {
+		if f.seen[c.Path+c.ResourceVersion] {
+			if room--; room < 0 {
+				continue
+			}
+		}
+		if len(out) < maxBefore {
+			out = append(out, c)
+		}
+	}
+	return out
 }
 
 // lacks notes a resource whose changes would be among those before, if it is not recorded.
@@ -238,6 +266,9 @@ func (f *finder) describe(all []api.ObjectChange, state past.State, subject find
 	}
 	if item.Type == api.Modified && resource != "resourcequotas" && !slices.ContainsFunc(item.Changes, matters) {
 		return all, nil
+	}
+	if item.Type == api.Modified && resource == "nodes" && !slices.ContainsFunc(item.Changes, byWill) {
+		f.seen[request.ObjectPath(state.Stream.Resource(), key)+item.ResourceVersion] = true
 	}
 	item.Changes = nil
 	return append(all, api.ObjectChange{

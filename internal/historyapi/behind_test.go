@@ -85,6 +85,8 @@ func TestBeforeFindings(t *testing.T) {
 	f.Event(nodes, kube.Modified, "n2", 123, node("True", ""))
 	f.Event(nodes, kube.Modified, "n1", 125, node("Unknown", ""))
 	f.Event(nodes, kube.Modified, "n1", 126, node("True", ""))
+	f.Event(nodes, kube.Modified, "n1", 127, node("Unknown", "")) // which leave room for the others
+	f.Event(nodes, kube.Modified, "n1", 128, node("True", ""))
 	config := f.Stream(kube.Resource{Version: "v1", Name: "configmaps"}, 128, 0, pasttest.Thing(t, "default/settings", 90, `{kind: ConfigMap, apiVersion: v1, data: {a: "1"}}`))
 	f.Events(config, 129) // a late change
 	if err := config.AppendLate([]history.Event{{Type: kube.Modified, Object: pasttest.Thing(t, "default/settings", 131, `{kind: ConfigMap, apiVersion: v1, data: {a: "2"}}`)}}, 131, f.At(29), f.At(45)); err != nil {
@@ -113,7 +115,7 @@ func TestBeforeFindings(t *testing.T) {
 		}
 	}
 	want := map[string][]string{
-		"crash":       {"45s settings: key a changed; not before 29s", "26s n1: Ready unknown → Ready", "25s n1: Ready → Ready unknown", "23s n2: uncordoned", "20s n2: cordoned", "not observed 3s 10s"},
+		"crash":       {"45s settings: key a changed; not before 29s", "28s n1: Ready unknown → Ready", "27s n1: Ready → Ready unknown", "23s n2: uncordoned", "20s n2: cordoned", "not observed 3s 10s"},
 		"unscheduled": {"31s other: created", "15s n3: cordoned", "3s n3: created", "not observed 3s 10s"},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

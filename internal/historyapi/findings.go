@@ -63,7 +63,8 @@ type finder struct {
 	// recordedUntil is the first end of the records of the resources in live.
 	recordedUntil time.Time
 	resource      map[string]kube.Resource
-	page          page // for the changes
+	page          page            // for the changes
+	seen          map[string]bool // changes, by path and RV, in which a Node's conditions changed
 	out           api.Findings
 	found         []*findings.Finding
 }
@@ -85,7 +86,7 @@ func (c *call) findings() (any, error) {
 	if err := c.knownNamespace(c.query.Get("namespace")); err != nil {
 		return nil, err
 	}
-	f := &finder{call: c, namespace: c.query.Get("namespace"), states: map[string]past.State{}, live: map[string]*timeline.Snapshot{}, resource: map[string]kube.Resource{}}
+	f := &finder{call: c, namespace: c.query.Get("namespace"), states: map[string]past.State{}, live: map[string]*timeline.Snapshot{}, seen: map[string]bool{}, resource: map[string]kube.Resource{}}
 	f.page.ctx, f.page.limit = c.r.Context(), maxLimit
 	f.out = api.Findings{At: when.At.UTC(), Namespace: f.namespace, Items: []api.Finding{}}
 	if err := f.read(when); err != nil {
