@@ -156,11 +156,11 @@ func TestCreators(t *testing.T) {
 }
 
 // TestDefaulted: what the API server changes with a write was written by who wrote, not by who
-// owns the field: an annotation that counts the templates of a DaemonSet, of who created it.
+// owns the field: an annotation that counts templates, of who created the object.
 func TestDefaulted(t *testing.T) {
 	set := func(generation, image, more string) string {
-		return `{kind: DaemonSet, metadata: {annotations: {deprecated.daemonset.template.generation: "` + generation + `"}, managedFields: [
-  {manager: apply, operation: Update, time: "1", fieldsV1: {"f:metadata": {"f:annotations": {"f:deprecated.daemonset.template.generation": {}}}}}` + more + `]}, spec: {image: ` + image + `}}`
+		return `{kind: DaemonSet, metadata: {annotations: {example.com/templates: "` + generation + `"}, managedFields: [
+  {manager: apply, operation: Update, time: "1", fieldsV1: {"f:metadata": {"f:annotations": {"f:example.com/templates": {}}}}}` + more + `]}, spec: {image: ` + image + `}}`
 	}
 	c, err := new(change.Comparer).Between(object(t, set("1", "a", ""), 1), object(t, set("2", "b", `, {manager: kubectl-set, operation: Update, time: "2", fieldsV1: {"f:spec": {"f:image": {}}}}`), 2))
 	if err != nil {

@@ -242,6 +242,8 @@ func TestNoise(t *testing.T) {
 		{"lease taken", `{kind: Lease, spec: {renewTime: a, holderIdentity: x}}`, `{kind: Lease, spec: {renewTime: b, holderIdentity: y}}`, []string{"lease renewal"}, false},
 		{"event", `{kind: Event, count: 1, lastTimestamp: a}`, `{kind: Event, count: 2, lastTimestamp: b, series: {count: 2}}`, []string{"event count"}, true},
 		{"count of others", `{kind: Widget, count: 1}`, `{kind: Widget, count: 2}`, []string{}, false},
+		{"template of a DaemonSet", `{kind: DaemonSet, metadata: {annotations: {deprecated.daemonset.template.generation: "1"}}}`,
+			`{kind: DaemonSet, metadata: {annotations: {deprecated.daemonset.template.generation: "2"}}}`, []string{"generation"}, true},
 		{"leader", `{kind: Endpoints, metadata: {annotations: {control-plane.alpha.kubernetes.io/leader: a}}}`, `{kind: Endpoints}`, []string{"lease renewal"}, true},
 		{"metrics", `{kind: HorizontalPodAutoscaler, status: {currentMetrics: [1]}}`, `{kind: HorizontalPodAutoscaler, status: {currentMetrics: [2]}}`, []string{"metrics"}, true},
 		{"a condition", `{kind: Node, status: {conditions: [{type: Ready, status: "True", lastHeartbeatTime: a}]}}`,

@@ -23,10 +23,12 @@ const (
 	noiseMetrics    = "metrics"
 )
 
-// quietAnnotations are annotations that controllers rewrite all the time.
+// quietAnnotations are annotations that controllers rewrite all the time, and the generation that
+// the API server writes into one.
 var quietAnnotations = map[string]string{
 	"control-plane.alpha.kubernetes.io/leader":         noiseLease,
 	"endpoints.kubernetes.io/last-change-trigger-time": noiseHeartbeat,
+	"deprecated.daemonset.template.generation":         noiseGeneration,
 }
 
 // quietConditions are the members of a condition that only record the last
