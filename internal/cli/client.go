@@ -151,9 +151,7 @@ func (c *client) open(ctx context.Context, path string, query url.Values) (io.Re
 		return nil, err
 	}
 	req.Header.Set("User-Agent", userAgent())
-	answered := c.sayWaiting(path)
 	resp, err := c.http.Do(req)
-	answered()
 	if err != nil {
 		return nil, c.unreachable(err)
 	}
@@ -186,27 +184,6 @@ func (c *client) open(ctx context.Context, path string, query url.Values) (io.Re
 		return nil, fmt.Errorf("the server at %s has no history: is it watchkeeper?", c.server)
 	}
 	return nil, status
-}
-
-// waitingAfter is after how long a command says that it waits for an answer.
-const waitingAfter = 5 * time.Second
-
-// sayWaiting says on standard error that an answer takes long, unless the returned function is
-// called before. Most often the gateway asks an API server that is overloaded what the caller may.
-func (c *client) sayWaiting(path string) (answered func()) {
-	done, ended := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(ended)
-		select {
-		case <-done:
-		case <-time.After(waitingAfter):
-			fmt.Fprintf(c.err, "waiting for %s%s: the gateway, or the API server that it asks, is slow or refuses requests; %s/readyz says more\n", c.server, path, c.server)
-		}
-	}()
-	return func() {
-		close(done)
-		<-ended
-	}
 }
 
 // rights says what somebody may do who lacks the right that a refusal names; "" if it names
