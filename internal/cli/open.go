@@ -106,7 +106,11 @@ type progress struct {
 }
 
 func (o *openOptions) progress(f *os.File) io.Reader {
-	p := &progress{Reader: f, last: time.Now(), report: func(text string) { fmt.Fprintln(o.err, text) }}
+	p := &progress{Reader: f, last: time.Now(), report: func(text string) {
+		if terminal(o.err) { // elsewhere, what is printed does not depend on how fast the machine is
+			fmt.Fprintln(o.err, text)
+		}
+	}}
 	if info, err := f.Stat(); err == nil && info.Mode().IsRegular() {
 		p.size = info.Size()
 	}

@@ -269,20 +269,13 @@ func (h *reads) present(ctx context.Context, id kube.Resource) *timeline.Snapsho
 	}
 	defer res.Release()
 	state := res.StateFor(ctx, request.List)
+	if phase := state.Status.Phase; phase == reflector.Retrying || phase == reflector.Refused {
+		return nil
+	}
 	if !state.Readable || !res.Access.Allows(ctx, request.List) || !res.Served(ctx, state.Lists()) {
 		return nil
 	}
-	if res.ID.Uncached() { // the API server sends no bookmark in time for a proof
-		if state.Status.Phase != reflector.Watching {
-			return nil
-		}
-		return &state.View.Snapshot
-	}
-	now, err := res.Fresh(ctx)
-	if err != nil {
-		return nil
-	}
-	return &now.Snapshot
+	return &state.View.Snapshot
 }
 
 // recordingState returns a function that reports the state of recording, for the
