@@ -65,7 +65,7 @@ func TestUnreadable(t *testing.T) {
 	// What is recorded of it ends, and no command tells that as an absence of changes.
 	for command, want := range map[string]string{
 		"changes things --since 20s": "nothing is known of changes of things.convert.example.com",
-		"diff things --from 20s":     "not recorded: things.convert.example.com are recorded until",
+		"diff things --from 20s":     "things.convert.example.com: recorded until",
 		"history thing/a":            "not recorded since: things.convert.example.com",
 		"story thing/a --since 20s":  "nothing is known of that time",
 		"get things --at now":        "conversion webhook",

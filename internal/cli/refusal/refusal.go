@@ -93,7 +93,7 @@ func (e *Error) InWords(stamp func(time.Time) string) {
 	case cause == past.AfterRecord:
 		text = "after the end of the recording, " + stamp(to)
 	case cause == past.RecordEnded:
-		text = "recorded until " + stamp(to) + ": " + field["why"]
+		text = "recorded until " + stamp(to) + ": " + InZone(field["why"], stamp)
 	default:
 		return
 	}
