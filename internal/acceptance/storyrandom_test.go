@@ -56,10 +56,7 @@ type commander struct {
 	paused bool
 	quota  bool
 	exists bool
-
-	mu    *sync.Mutex // guards told
-	told  []told
-	nodes *[]told // commands about Nodes
+	told   []told
 }
 
 // name is the workload's, as kubectl takes it.
@@ -73,8 +70,6 @@ func (c *commander) do(t told, args ...string) {
 	if !ok {
 		t.line += ": " + strings.TrimSpace(out)
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	c.told = append(c.told, t)
 }
 
@@ -137,13 +132,8 @@ func (c *commander) next() {
 		c.exists = false
 	default:
 		node := fmt.Sprintf("node-%d", c.r.IntN(4))
-		for _, args := range [][]string{{"drain", node, "--ignore-daemonsets", "--force", "--timeout=8s"}, {"uncordon", node}} {
-			began := time.Now()
-			c.do(told{}, args...)
-			c.mu.Lock()
-			*c.nodes = append(*c.nodes, told{from: began, to: time.Now(), line: strings.Join(args, " ")})
-			c.mu.Unlock()
-		}
+		c.do(told{}, "drain", node, "--ignore-daemonsets", "--force", "--timeout=8s")
+		c.do(told{}, "uncordon", node)
 	}
 }
 
@@ -178,12 +168,10 @@ func storyOfRandomCommands(t *testing.T, seed uint64) {
 		code, _ := get(t, http.DefaultClient, g.URL+"/at/now/apis/apps/v1/deployments")
 		return code == http.StatusOK
 	})
-	var mu sync.Mutex
-	var nodes []told
 	all := make([]*commander, apps)
 	var wg sync.WaitGroup
 	for i := range all {
-		all[i] = &commander{c: c, r: rand.New(rand.NewPCG(seed, uint64(i))), ns: fmt.Sprintf("random-%d", i), kind: []string{"Deployment", "StatefulSet", "DaemonSet"}[(i+int(seed))%3], mu: &mu, nodes: &nodes}
+		all[i] = &commander{c: c, r: rand.New(rand.NewPCG(seed, uint64(i))), ns: fmt.Sprintf("random-%d", i), kind: []string{"Deployment", "StatefulSet", "DaemonSet"}[(i+int(seed))%3]}
 		c.command("create", "namespace", all[i].ns)
 		wg.Go(func() {
 			for deadline := time.Now().Add(during); time.Now().Before(deadline); {
@@ -202,8 +190,10 @@ func storyOfRandomCommands(t *testing.T, seed uint64) {
 		app.judge(t, g.URL, seed)
 		if t.Failed() {
 			var lines strings.Builder
-			for _, command := range append(slices.Clone(app.told), nodes...) {
-				fmt.Fprintf(&lines, "%s %s\n", command.from.UTC().Format("15:04:05.000"), command.line)
+			for _, one := range all { // others drain Nodes, too
+				for _, command := range one.told {
+					fmt.Fprintf(&lines, "%s %s %s\n", command.from.UTC().Format("15:04:05.000"), one.ns, command.line)
+				}
 			}
 			kept := keep(t, file)
 			t.Fatalf("WATCHKEEPER_STORY_SEED=%d, %s; the recording is %s; the commands were\n%s", seed, app.ns, kept, lines.String())

@@ -85,15 +85,14 @@ func (res *Resource) doubt(err error) {
 
 // check finds out in the background whether the upstream watch is only open in appearance.
 func (res *Resource) check() {
-	r := res.reflector.Load()
-	if ctx, end, ok := res.cache.opts.Background.Begin(); ok && r != nil {
-		go func() {
-			defer end()
-			r.Check(ctx)
-		}()
-	} else if ok {
-		end()
+	ctx, end, ok := res.cache.opts.Background.Begin()
+	if !ok {
+		return
 	}
+	go func() {
+		defer end()
+		res.cache.Check(ctx, res.ID)
+	}()
 }
 
 // sink returns the timeline as the sink of a reflector. It is called once.
