@@ -15,13 +15,22 @@ const (
 	// minBackOff and maxBackOff bound the kubelet's delay before it restarts a container:
 	// the delay doubles with each restart.
 	minBackOff, maxBackOff = 10 * time.Second, 5 * time.Minute
+	// minReady is how long a Pod has to be ready after a crash to have recovered, if its
+	// back-off is shorter.
+	minReady = time.Minute
 )
 
 // Failing reports whether a Pod fails at a time: a container cannot start, has crashed, or
-// runs again after a crash and has not yet been ready for its back-off. So a Pod that keeps
-// crashing fails all the time, also while it runs. The page has the same rule
+// runs again after a crash and has not yet been ready for its back-off, or a minute. So a Pod
+// that keeps crashing fails all the time, also while it runs. The page has the same rule
 // (ui/src/data/crash.ts).
-func Failing(pod *corev1.Pod, at time.Time) bool {
+func Failing(pod *corev1.Pod, at time.Time) bool { return failing(pod, at, minReady) }
+
+// StillFailing is like Failing, for a Pod that is known to fail again at the time: two crashes
+// with less than the longest back-off between them are one failure.
+func StillFailing(pod *corev1.Pod, at time.Time) bool { return failing(pod, at, maxBackOff) }
+
+func failing(pod *corev1.Pod, at time.Time, ready time.Duration) bool {
 	switch {
 	case pod.DeletionTimestamp != nil, pod.Status.Phase == corev1.PodSucceeded:
 		return false
@@ -29,7 +38,7 @@ func Failing(pod *corev1.Pod, at time.Time) bool {
 		return true
 	}
 	for _, c := range Containers(pod) {
-		if CannotStart(c) || hasFailed(c.State.Terminated) || recovering(pod, c, at) {
+		if CannotStart(c) || hasFailed(c.State.Terminated) || recovering(pod, c, at, ready) {
 			return true
 		}
 	}
@@ -66,18 +75,15 @@ func hasFailed(t *corev1.ContainerStateTerminated) bool {
 }
 
 // recovering reports whether a container runs after a crash, and the Pod has not been ready
-// for its back-off.
-func recovering(pod *corev1.Pod, c corev1.ContainerStatus, at time.Time) bool {
+// for its back-off and a duration.
+func recovering(pod *corev1.Pod, c corev1.ContainerStatus, at time.Time, wait time.Duration) bool {
 	if c.State.Running == nil || !hasFailed(c.LastTerminationState.Terminated) {
 		return false
 	}
-	from := c.State.Running.StartedAt.Time
-	wait := minBackOff
-	for range c.RestartCount - 1 {
-		if wait = min(2*wait, maxBackOff); wait == maxBackOff {
-			break
-		}
+	if n := c.RestartCount - 1; n > 0 {
+		wait = max(wait, min(minBackOff<<min(n, 5), maxBackOff))
 	}
+	from := c.State.Running.StartedAt.Time
 	for _, condition := range pod.Status.Conditions {
 		// A Pod that becomes ready later had another reason for it.
 		if ready := condition.LastTransitionTime.Time; condition.Type == corev1.PodReady && condition.Status == corev1.ConditionTrue && ready.After(from) && !ready.After(from.Add(wait)) {

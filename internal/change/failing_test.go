@@ -42,12 +42,13 @@ func TestFailing(t *testing.T) {
 		"failed":                       {corev1.PodFailed, ended(1), corev1.ContainerState{}, 0, -1, false, false, -1},
 		"was evicted":                  {corev1.PodFailed, corev1.ContainerState{}, corev1.ContainerState{}, 0, -1, false, false, -1},
 		"is deleted":                   {corev1.PodRunning, ended(1), corev1.ContainerState{}, 0, -1, false, true, 0},
-		"runs after its first crash":   {corev1.PodRunning, running, ended(1), 1, 0, false, false, 10},
-		"is ready later":               {corev1.PodRunning, running, ended(1), 1, 8, false, false, 18},
-		"is ready much later":          {corev1.PodRunning, running, ended(1), 1, 80, false, false, 10},
-		"is not ready":                 {corev1.PodRunning, running, ended(1), 3, -1, false, false, 40},
+		"runs after its first crash":   {corev1.PodRunning, running, ended(1), 1, 0, false, false, 60},
+		"is ready later":               {corev1.PodRunning, running, ended(1), 1, 8, false, false, 68},
+		"is ready much later":          {corev1.PodRunning, running, ended(1), 1, 80, false, false, 60},
+		"is not ready":                 {corev1.PodRunning, running, ended(1), 3, -1, false, false, 60},
+		"has crashed four times":       {corev1.PodRunning, running, ended(1), 4, 0, false, false, 80},
 		"has crashed often":            {corev1.PodRunning, running, ended(1), 1_000_000_000, 0, false, false, 300},
-		"has no count":                 {corev1.PodRunning, running, ended(1), -5, 0, false, false, 10},
+		"has no count":                 {corev1.PodRunning, running, ended(1), -5, 0, false, false, 60},
 		"runs after it was done":       {corev1.PodRunning, running, ended(0), 3, 0, false, false, 0},
 	} {
 		status := []corev1.ContainerStatus{{State: test.state, LastTerminationState: test.last, RestartCount: test.count}}
@@ -63,10 +64,13 @@ func TestFailing(t *testing.T) {
 			pod.DeletionTimestamp = &deleted
 		}
 		check := func(pod *corev1.Pod, clock string) {
-			for _, second := range []int{0, 9, 10, 17, 18, 39, 40, 299, 300, 100_000} {
+			for _, second := range []int{0, 59, 60, 67, 68, 79, 80, 299, 300, 100_000} {
 				want := test.until < 0 || second < test.until
 				if got := Failing(pod, after(second)); got != want {
 					t.Errorf("a Pod that %s, after %d s, with %s: failing %v", name, second, clock, got)
+				}
+				if got := StillFailing(pod, after(second)); got != (want || test.until > 0 && second <= 300 && got) || test.until > 0 && second < 300 && !got {
+					t.Errorf("a Pod that %s, after %d s, with %s, before it fails again: failing %v", name, second, clock, got)
 				}
 			}
 		}

@@ -53,7 +53,7 @@ type Finding struct {
 	Messages []string
 	// Since is since when, as far as the objects say; zero if they do not.
 	Since time.Time
-	// Others is how many of the objects fail only since OthersSince or later; see [Finding.others].
+	// Others is how many of the objects fail only since OthersSince or later; see [Finding.Last].
 	Others      int
 	OthersSince time.Time
 	// Objects are those that fail, in order. They are the subject or belong to it.
@@ -121,7 +121,7 @@ func (s *State) Find() (all []*Finding) {
 			}
 			slices.SortFunc(f.Objects, compareRefs)
 			f.Objects = slices.Compact(f.Objects)
-			f.others()
+			f.Last(f.times)
 			f.Messages = f.messages()
 			if f.refine != nil {
 				f.refine(f)
@@ -182,15 +182,16 @@ func (f *Finding) from(t time.Time) {
 // maxApart is how much later than the one before an object may fail, to fail since the same time.
 const maxApart = time.Minute
 
-// others sets Others, if since when each object fails is known.
-func (f *Finding) others() {
-	if len(f.times) != len(f.Objects) {
+// Last sets Others, from since when each object fails; if that is not known of one, to none.
+func (f *Finding) Last(times []time.Time) {
+	f.Others, f.OthersSince = 0, time.Time{}
+	if len(times) != len(f.Objects) {
 		return
 	}
-	slices.SortFunc(f.times, time.Time.Compare)
-	for i, t := range f.times {
-		if i > 0 && t.Sub(f.times[i-1]) > maxApart {
-			f.Others, f.OthersSince = len(f.times)-i, t
+	slices.SortFunc(times, time.Time.Compare)
+	for i, t := range times {
+		if i > 0 && t.Sub(times[i-1]) > maxApart {
+			f.Others, f.OthersSince = len(times)-i, t
 			return
 		}
 	}

@@ -35,8 +35,10 @@ const (
 	// maxSeen is how many changes of Nodes' conditions are listed where others would be left out
 	// for them.
 	maxSeen = 2
-	// maxLeft bounds the Nodes that Pods have left.
-	maxLeft = 10
+	// maxLeft bounds the Nodes that Pods have left, and maxOwners the Pods whose owners'
+	// Pods these are.
+	maxLeft   = 10
+	maxOwners = 3
 )
 
 // sharing are the workloads that share a quota.
@@ -163,12 +165,10 @@ func (f *finder) leftNodes(one *findings.Finding, begin, until time.Time) (nodes
 		return nil, nil
 	}
 	var owners []types.UID
-	asked := 0
 	for _, o := range one.Objects {
-		if o.Kind != "Pod" || asked == maxAsked {
+		if o.Kind != "Pod" || len(owners) == maxOwners {
 			continue
 		}
-		asked++
 		if pod := f.get("pods", o.Key); pod != nil {
 			if owner := controllerOf(pod); owner != "" {
 				owners = append(owners, owner)

@@ -81,7 +81,8 @@ func (c *call) failing() (any, error) {
 		}
 	}
 	if out.Failing || out.FailedBefore {
-		out.Since, out.NotBefore, out.SinceKnown, err = c.failingSince(state, key, o.UID)
+		budget := maxCompared
+		out.Since, out.NotBefore, out.SinceKnown, err = c.failingSince(state, key, o.UID, &budget)
 	}
 	return out, err
 }
@@ -110,9 +111,9 @@ func (c *call) beforeDeletion(state past.State, key kube.Key, uid string) (befor
 	if err != nil || o == nil {
 		return before, false, err
 	}
+	pod, err := podOf(o, from.At)
 	before.RV, before.Since = from.RV, from.At
-	failed, err = failsUntil(history.Event{Type: kube.Modified, Object: o, At: from.At}, uid, before.At)
-	return before, failed, err
+	return before, err == nil && o.UID == uid && change.Failing(pod, before.At), err
 }
 
 // failingContainer describes a container; ok is false if it has not crashed, and can start.
@@ -134,15 +135,16 @@ func failingContainer(s corev1.ContainerStatus) (out api.FailingContainer, ok bo
 	return out, ok
 }
 
-// failingSince returns since when a Pod that fails in a state has failed without a pause;
-// notBefore is the begin of the gap that ends then, zero if there is none.
+// failingSince returns since when a Pod that fails in a state has failed, see
+// [change.StillFailing]; notBefore is the begin of the gap that ends then, zero if there is
+// none. A Pod does not recover in a gap.
 // known is false if it failed before: it did so when the record begins, or in more versions
-// than are read.
-func (c *call) failingSince(state past.State, key kube.Key, uid string) (since, notBefore time.Time, known bool, err error) {
+// than the budget, from which those that were read are taken.
+func (c *call) failingSince(state past.State, key kube.Key, uid string, budget *int) (since, notBefore time.Time, known bool, err error) {
 	ctx, st := c.r.Context(), state.Stream
 	since = state.Since
 	end := state.At // of the version that is looked at
-	from, compared := st.Span().From, 0
+	from, gaps := st.Span().From, &page{}
 	for e, err := range versionsBackward(ctx, st, key, from.RV, state.RV) {
 		if err != nil {
 			return since, notBefore, false, err
@@ -151,11 +153,14 @@ func (c *call) failingSince(state past.State, key kube.Key, uid string) (since, 
 		if err != nil || !fails {
 			return since.UTC(), notBefore, true, err
 		}
-		since, end, notBefore = e.At, e.At, (&page{}).notBefore(st, e)
+		since, end, notBefore = e.At, e.At, gaps.notBefore(st, e)
+		if !notBefore.IsZero() {
+			end = notBefore
+		}
 		if e.Type == kube.Added {
 			return since.UTC(), notBefore, true, nil
 		}
-		if compared++; compared >= maxCompared {
+		if *budget--; *budget <= 0 {
 			return since.UTC(), notBefore, false, nil
 		}
 	}
@@ -170,13 +175,13 @@ func (c *call) failingSince(state past.State, key kube.Key, uid string) (since, 
 	return since.UTC(), notBefore, !fails, err
 }
 
-// failsUntil reports whether a version of a Pod fails until a time.
+// failsUntil reports whether a version of a Pod fails until a time, at which it fails again.
 func failsUntil(e history.Event, uid string, end time.Time) (bool, error) {
 	if e.Type == kube.Deleted || e.Object.UID != uid {
 		return false, nil
 	}
 	pod, err := podOf(e.Object, e.At)
-	return err == nil && change.Failing(pod, end), err
+	return err == nil && change.StillFailing(pod, end), err
 }
 
 // observed returns when the version of an object that is the newest at an RV was observed, or

@@ -55,14 +55,14 @@ func testFailing(t *testing.T, ahead float64) {
 		{10, created},
 		{20, pod(102, running(20, 0, 0))},
 		{30, pod(103, crashed(30, 0))},
-		{31, pod(104, running(31, 1, 30))}, // ready for its back-off, 10 s, at 41
-		{100, pod(105, crashed(100, 1))},
-		{101, pod(106, waiting(100, 1))},
-		{120, pod(107, running(120, 2, 100))}, // until 140
-		{130, pod(108, crashed(130, 2))},
-		{131, pod(109, waiting(130, 2))},
-		{170, pod(110, running(170, 3, 130))}, // until 210
-		{300, history.Event{Type: kube.Deleted, Object: pod(111, running(170, 3, 130)).Object}},
+		{31, pod(104, running(31, 1, 30))}, // ready for a minute at 91, for five at 331
+		{500, pod(105, crashed(500, 1))},
+		{501, pod(106, waiting(500, 1))},
+		{520, pod(107, running(520, 2, 500))}, // until 580
+		{600, pod(108, crashed(600, 2))},
+		{601, pod(109, waiting(600, 2))},
+		{640, pod(110, running(640, 3, 600))}, // until 700
+		{800, history.Event{Type: kube.Deleted, Object: pod(111, running(640, 3, 600)).Object}},
 	} {
 		e.event.At = f.At(e.seconds)
 		if err := st.Append([]history.Event{e.event}, uint64(101+i), f.At(e.seconds)); err != nil {
@@ -73,18 +73,18 @@ func testFailing(t *testing.T, ahead float64) {
 		return ask[api.Failing](f, "/failing/api/v1/namespaces/default/pods/a?at="+f.when(at))
 	}
 	for at, since := range map[float64]float64{
-		15: 0, 25: 0, 30: 30, 35: 30, 42: 0, 99: 0, 100: 100, 110: 100, 125: 100, 139: 100, 150: 100, 180: 100, 209: 100, 211: 0, 299: 0,
+		15: 0, 25: 0, 30: 30, 90: 30, 92: 0, 499: 0, 500: 500, 510: 500, 525: 500, 579: 500, 581: 0, 605: 500, 650: 500, 699: 500, 701: 0, 799: 0,
 	} {
 		got := get(at)
 		if got.Failing != (since > 0) || since > 0 && (!got.SinceKnown || !got.Since.Equal(f.At(since))) {
 			t.Errorf("at %v: %+v, want since %v", at, got, since)
 		}
 	}
-	got := get(150)
+	got := get(605)
 	if len(got.Containers) != 1 || got.Restarts != 2 {
 		t.Fatalf("%+v", got)
 	}
-	if c := got.Containers[0]; c.Name != "main" || c.State != "waiting" || c.Waiting != "CrashLoopBackOff" || c.Reason != "Error" || *c.ExitCode != 3 || c.Message != "no database" || c.FinishedAt.After(f.At(140)) || ahead == 0 && !c.FinishedAt.Equal(f.At(130)) || c.Restarts != 2 {
+	if c := got.Containers[0]; c.Name != "main" || c.State != "waiting" || c.Waiting != "CrashLoopBackOff" || c.Reason != "Error" || *c.ExitCode != 3 || c.Message != "no database" || c.FinishedAt.After(f.At(610)) || ahead == 0 && !c.FinishedAt.Equal(f.At(600)) || c.Restarts != 2 {
 		t.Errorf("%+v", c)
 	}
 	if got := ask[api.Failing](f, "/failing/api/v1/namespaces/default/pods/old"); !got.Failing || got.SinceKnown || !got.Since.Equal(f.At(0)) {
@@ -117,6 +117,31 @@ func TestFailingSinceGap(t *testing.T) {
 	}
 	got := ask[api.Failing](f, "/failing/api/v1/namespaces/default/pods/a?at=rv:180")
 	if !got.Failing || !got.SinceKnown || !got.Since.Equal(f.At(80)) || !got.NotBefore.Equal(f.At(20)) {
+		t.Errorf("%+v", got)
+	}
+}
+
+// TestFailingInGap: a Pod that failed before a gap, and does so after it, has not recovered in
+// the gap, however long it was.
+func TestFailingInGap(t *testing.T) {
+	f := newFixtureAt(t, fakeapi.New(fakeapi.Options{Allow: allow}))
+	pod := func(rv uint64, at float64, state string) history.Event {
+		status := fmt.Sprintf("{phase: Running, containerStatuses: [{name: main, restartCount: 1, %s}]}", state)
+		return history.Event{Type: kube.Modified, At: f.At(at), Inferred: at == 900, Object: pasttest.Thing(t, "default/a", rv, "kind: Pod\napiVersion: v1\nstatus: "+status)}
+	}
+	running := fmt.Sprintf("state: {running: {startedAt: %q}}", f.At(20).UTC().Format(time.RFC3339))
+	const crashed = "state: {terminated: {exitCode: 1}}"
+	st := f.Stream(kube.Resource{Version: "v1", Name: "pods"}, 100, 0, pod(90, 0, running).Object)
+	for _, e := range []history.Event{pod(110, 10, crashed), pod(120, 20, running+", lastState: {terminated: {exitCode: 1}}")} {
+		if err := st.Append([]history.Event{e}, e.Object.RV, e.At); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := st.AppendGap([]history.Event{pod(165, 900, crashed)}, 180, f.At(900)); err != nil {
+		t.Fatal(err)
+	}
+	got := ask[api.Failing](f, "/failing/api/v1/namespaces/default/pods/a?at=rv:180")
+	if !got.Failing || !got.SinceKnown || !got.Since.Equal(f.At(10)) || !got.NotBefore.IsZero() {
 		t.Errorf("%+v", got)
 	}
 }

@@ -44,8 +44,8 @@ const (
 	maxTouched = 20
 	// maxSuspects bounds the objects of a resource that are kept because they may fail.
 	maxSuspects = 10_000
-	// maxAsked is of how many Pods of a finding the history is asked since when they fail.
-	maxAsked = 3
+	// maxFailing bounds the versions of Pods that are read to know since when they fail.
+	maxFailing = 10_000
 )
 
 // readFrom are the resources that findings are read from.
@@ -65,6 +65,7 @@ type finder struct {
 	resource      map[string]kube.Resource
 	page          page            // for the changes
 	seen          map[string]bool // changes, by path and RV, in which a Node's conditions changed
+	failing       int             // how many versions may still be read for since
 	out           api.Findings
 	found         []*findings.Finding
 }
@@ -86,7 +87,7 @@ func (c *call) findings() (any, error) {
 	if err := c.knownNamespace(c.query.Get("namespace")); err != nil {
 		return nil, err
 	}
-	f := &finder{call: c, namespace: c.query.Get("namespace"), states: map[string]past.State{}, live: map[string]*timeline.Snapshot{}, seen: map[string]bool{}, resource: map[string]kube.Resource{}}
+	f := &finder{call: c, namespace: c.query.Get("namespace"), states: map[string]past.State{}, live: map[string]*timeline.Snapshot{}, seen: map[string]bool{}, resource: map[string]kube.Resource{}, failing: maxFailing}
 	f.page.ctx, f.page.limit = c.r.Context(), maxLimit
 	f.out = api.Findings{At: when.At.UTC(), Namespace: f.namespace, Items: []api.Finding{}}
 	if err := f.read(when); err != nil {
@@ -404,31 +405,38 @@ func (f *finder) path(ref findings.Ref) string {
 	return request.ObjectPath(r, ref.Key)
 }
 
-// since asks the history since when the first Pods of a finding fail: their own status begins
-// again with each crash.
+// since asks the history since when the Pods of a finding fail: their own status begins again
+// with each crash.
 func (f *finder) since(one *findings.Finding, out *api.Finding) error {
 	state, ok := f.states["pods"]
 	if !ok {
 		return nil
 	}
-	asked := 0
+	var times []time.Time
+	all := true
 	for _, o := range one.Objects {
-		if o.Kind != "Pod" || asked == maxAsked {
+		if o.Kind != "Pod" {
 			continue
 		}
-		asked++
+		if all = f.failing > 0; !all {
+			break
+		}
 		pod, err := state.Stream.Get(f.page.ctx, state.RV, o.Key)
 		if err != nil || pod == nil {
 			return err
 		}
-		at, notBefore, known, err := f.failingSince(state, o.Key, pod.UID)
+		at, notBefore, known, err := f.failingSince(state, o.Key, pod.UID, &f.failing)
 		if err != nil {
 			return err
 		}
-		if asked == 1 || at.Before(out.Since) {
+		if len(times) == 0 || at.Before(out.Since) {
 			out.Since, out.NotBefore, out.SinceKnown = at.UTC(), notBefore, known
 		}
+		times = append(times, at.UTC())
 	}
+	out.SinceKnown = out.SinceKnown && all
+	one.Last(times)
+	out.Others, out.OthersSince = one.Others, one.OthersSince
 	return nil
 }
 

@@ -334,3 +334,22 @@ func snapshotOf(t *testing.T, objects ...*scan.Object) *timeline.Snapshot {
 	line.Reset(&scan.List{RV: 200, Items: objects})
 	return &line.View().Snapshot
 }
+
+// TestFindingsSince: of each Pod of a finding the history is asked since when it fails.
+func TestFindingsSince(t *testing.T) {
+	f := newFixtureAt(t, fakeapi.New(fakeapi.Options{Allow: allow}))
+	const pod = `{kind: Pod, apiVersion: v1, metadata: {uid: %[1]s, ownerReferences: [{kind: ReplicaSet, name: web-1, apiVersion: apps/v1, controller: true, uid: r}]}, status: {phase: Running, containerStatuses: [{name: main%s}]}}`
+	var all []*scan.Object
+	for i := range 5 {
+		all = append(all, pasttest.Thing(t, kube.MakeKey("default", fmt.Sprint("web-", i)), 90+uint64(i), fmt.Sprintf(pod, fmt.Sprint("u", i), "")))
+	}
+	pods := f.Stream(pasttest.Pods, 100, 0, all...)
+	for _, n := range []uint64{4, 0, 1, 2, 3} { // the last one by its name long before the others
+		rv := 110 + 201*((n+1)%5)
+		f.Event(pods, kube.Modified, kube.MakeKey("default", fmt.Sprint("web-", n)), rv, fmt.Sprintf(pod, fmt.Sprint("u", n), ", state: {terminated: {exitCode: 1}}"))
+	}
+	got := f.findings("").Items
+	if len(got) != 1 || !got[0].Since.Equal(f.At(10)) || !got[0].SinceKnown || got[0].Others != 4 || !got[0].OthersSince.Equal(f.At(211)) {
+		t.Errorf("%+v", got)
+	}
+}

@@ -36,8 +36,7 @@ func (t *teller) failuresOfPods() {
 		var before *state // the one before it
 		var ready bool    // it has been
 		for i, s := range pod.states {
-			until := t.until(pod, i)
-			f := t.faultOf(s, until)
+			f := t.faultOf(pod, i)
 			if f == nil {
 				f = t.notReady(pod, i, ready)
 			}

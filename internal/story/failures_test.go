@@ -41,7 +41,7 @@ func TestFailures(t *testing.T) {
 		event  []string // type, reason, message, at 11 s
 		want   string
 	}{
-		{"out of memory", []string{oomKilled, again}, nil, "10-20 failed: Pod web: OOMKilled (exit 137, memory limit 64Mi), 1 restart, recovered after 10s"},
+		{"out of memory", []string{oomKilled, again, again}, nil, "10-20 failed: Pod web: OOMKilled (exit 137, memory limit 64Mi), 1 restart, recovered after 10s"},
 		{"crash", []string{crashed, backOff}, nil, "10- failed: Pod web: CrashLoopBackOff (exit 1: no database), 1 restart; still so at the end of the story"},
 		{"image", []string{badImage, ready}, nil, "10-20 failed: Pod web: ErrImagePull (manifest unknown), recovered after 10s"},
 		{"configuration", []string{badConfig}, nil, `10- failed: Pod web: CreateContainerConfigError (configmap "settings" not found); still so at the end of the story`},
@@ -63,7 +63,7 @@ func TestFailures(t *testing.T) {
 			if e := test.event; e != nil {
 				l.event(11, "web.1", e[0], e[1], e[2], "Pod", "web")
 			}
-			s := l.tell("Pod/web", 60)
+			s := l.tell("Pod/web", 80)
 			if got := lines(s); len(got) == 0 || got[0] != test.want {
 				t.Errorf("%q, want %q", got, test.want)
 			}

@@ -47,9 +47,10 @@ func (f fault) text() string {
 	return fmt.Sprintf("%s (%s)", f.reason, brief(f.detail))
 }
 
-// faultOf returns what is wrong with a Pod in a state that lasts until a time, nil if that is
-// not known to be anything.
-func (t *teller) faultOf(s *state, until time.Time) *fault {
+// faultOf returns what is wrong with a Pod in its i-th state, nil if that is not known to be
+// anything.
+func (t *teller) faultOf(th *thing, i int) *fault {
+	s := th.states[i]
 	pod := s.asPod()
 	if pod.Status.Phase == corev1.PodFailed && (pod.Status.Reason != "" || len(change.Containers(pod)) == 0) {
 		reason := cmp.Or(pod.Status.Reason, "Failed")
@@ -59,14 +60,14 @@ func (t *teller) faultOf(s *state, until time.Time) *fault {
 		return nil
 	}
 	var worst *fault
-	for i, c := range change.Containers(pod) {
+	for n, c := range change.Containers(pod) {
 		field := "status.containerStatuses[" + c.Name + "]"
-		if i >= len(pod.Status.ContainerStatuses) {
+		if n >= len(pod.Status.ContainerStatuses) {
 			field = "status.initContainerStatuses[" + c.Name + "]"
 		}
 		if f := containerFault(c, field, s.cause); f != nil && (worst == nil || f.weight > worst.weight) {
-			if f.class == crashed && c.State.Running != nil && !change.Failing(pod, until) {
-				continue // it has recovered
+			if f.class == crashed && t.recovers(th, i, c) {
+				continue
 			}
 			worst = f
 			worst.container = c.Name
@@ -85,6 +86,32 @@ func (t *teller) faultOf(s *state, until time.Time) *fault {
 		}
 	}
 	return nil
+}
+
+// recovers reports whether a container runs in the i-th state of a Pod until the Pod has
+// recovered from its crash.
+func (t *teller) recovers(th *thing, i int, c corev1.ContainerStatus) bool {
+	run := c.State.Running
+	if run == nil {
+		return false
+	}
+	for ; i+1 < len(th.states); i++ {
+		next := th.states[i+1]
+		all := change.Containers(next.asPod())
+		n := slices.IndexFunc(all, func(later corev1.ContainerStatus) bool { return later.Name == c.Name })
+		if n >= 0 && all[n].State.Running != nil && all[n].State.Running.StartedAt.Equal(&run.StartedAt) {
+			continue
+		}
+		end, failing := next.at, change.Failing
+		if n >= 0 && change.LastEnd(all[n]) != nil {
+			failing = change.StillFailing
+		}
+		if e := next.entry; e != nil && !e.NotBefore.IsZero() {
+			end = e.NotBefore // nothing recovers in a gap
+		}
+		return !failing(th.states[i].asPod(), end)
+	}
+	return !change.Failing(th.states[i].asPod(), t.until(th, i))
 }
 
 // memoryLimit returns the memory limit of a container, "" if it has none.

@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { aligned, conditionSince } from '../src/data/aligned';
 import { boardRow, nodeOf, NODE_FIELDS, podOf, POD_FIELDS } from '../src/data/columns';
-import { backOff, besideReason, ends, endWords } from '../src/data/crash';
+import { besideReason, ends, endWords } from '../src/data/crash';
 import { nodeRow, podRow, type Node } from '../src/data/objects';
 import { describe, seconds, State, stateAt, type ContainerStatus, type Pod } from '../src/data/state';
 import type { Row } from '@watchkeeper/informer';
@@ -77,7 +77,7 @@ test('the cells of its containers', () => {
   assert.equal(describe(pod({ phase: 'Running', containerStatuses: [up, waiting('CrashLoopBackOff'), ended({ exitCode: 0 })] })).cells, State.ready | (State.failing << 4) | (State.succeeded << 8));
 });
 
-test('a Pod that keeps crashing fails until it has been ready for its back-off', () => {
+test('a Pod that keeps crashing fails until it has been ready for its back-off, or a minute', () => {
   const at = (s: number): string => new Date(s * 1000).toISOString();
   const error = { terminated: { reason: 'Error', exitCode: 1, finishedAt: at(990) } };
   const running = (restartCount: number, lastState: ContainerStatus['lastState'], readySince = 0): Pod => pod({
@@ -86,13 +86,15 @@ test('a Pod that keeps crashing fails until it has been ready for its back-off',
   });
   const states = (object: Pod, ...times: number[]): number[] => times.map((now) => stateAt(describe(object), now));
   const { failing, ready, unready } = State;
-  assert.deepEqual([1, 2, 3, 5, 6, 100].map(backOff), [10, 20, 40, 160, 300, 300]);
+  for (const [restarts, wait] of [[1, 60], [3, 60], [4, 80], [5, 160], [6, 300], [100, 300]]) {
+    assert.deepEqual(states(running(restarts, error, 1002), 1001 + wait, 1002 + wait), [failing, ready]);
+  }
   // kubectl's STATUS stays.
   assert.equal(describe(running(1, error, 1002)).text, 'Running');
-  assert.deepEqual(states(running(1, error, 1002), 1003, 1011, 1012), [failing, failing, ready]);
+  assert.deepEqual(states(running(1, error, 1002), 1003, 1061, 1062), [failing, failing, ready]);
   assert.deepEqual(states(running(4, error, 1030), 1031, 1109, 1110), [failing, failing, ready]);
   // It may never become ready.
-  assert.deepEqual(states(running(2, error), 1001, 1019, 1020), [failing, failing, unready]);
+  assert.deepEqual(states(running(2, error), 1001, 1059, 1060), [failing, failing, unready]);
   // Long after the crash it was not ready for another reason.
   assert.deepEqual(states(running(2, error, 5000), 5001), [ready]);
   assert.deepEqual(states(running(1, { terminated: { signal: 9, exitCode: 137 } }, 1001), 1002), [failing]);
@@ -108,7 +110,7 @@ test('the clock of a Node that is ahead extends no back-off: managedFields say w
       phase: 'Running', conditions: [{ type: 'Ready', status: 'True', lastTransitionTime: at(1002 + ahead) }],
       containerStatuses: [{ name: 'a', ready: true, restartCount: 1, state: { running: { startedAt: at(1000 + ahead) } }, lastState: { terminated: { exitCode: 1 } } }],
     }, {}, { managedFields: [{ time: at(1500) }, { subresource: 'status', time: at(1002) }] });
-    assert.deepEqual([1011, 1012].map((now) => stateAt(describe(object), now)), [State.failing, State.ready], `${ahead} s`);
+    assert.deepEqual([1061, 1062].map((now) => stateAt(describe(object), now)), [State.failing, State.ready], `${ahead} s`);
   }
 });
 

@@ -10,6 +10,9 @@ import { seconds, type ContainerStatus, type Pod } from './state';
 const minBackOff = 10;
 const maxBackOff = 300;
 
+/** How long a Pod has to be ready after a crash to have recovered, in seconds, if its back-off is shorter. */
+const minReady = 60;
+
 /** How a container ended. */
 export interface Termination {
   reason?: string;
@@ -22,13 +25,10 @@ export interface Termination {
 
 const failed = (t: Termination | undefined): boolean => !!t && (!!t.exitCode || !!t.signal);
 
-/** The kubelet's delay before it starts a container for the given time. */
-export const backOff = (restarts: number): number => Math.min(maxBackOff, minBackOff * 2 ** (Math.max(1, restarts) - 1));
-
 /**
  * Until when a Pod counts as failing although its containers run, in seconds since
  * 1970; 0 if none has crashed. A Pod that keeps crashing is ready between two crashes:
- * it has recovered when it has been ready for longer than its back-off. One that does
+ * it has recovered when it has been ready for its back-off, or a minute. One that does
  * not become ready counts as not ready after that time. `latest` is the latest time that
  * the Node wrote, for one who knows when it was seen: the clock of a Node may be ahead.
  * managedFields, which the board does not read, say when the status was written.
@@ -43,7 +43,7 @@ export function failingUntil(pod: Pod): { until: number; latest: number } {
     if (!c.state?.running || !failed(c.lastState?.terminated)) continue;
     const started = seconds(c.state.running.startedAt);
     latest = Math.max(latest, started);
-    const wait = backOff(c.restartCount ?? 1);
+    const wait = Math.max(minReady, Math.min(maxBackOff, minBackOff * 2 ** ((c.restartCount ?? 1) - 1)));
     // A Pod that becomes ready later has another reason for it.
     const from = readySince > started && readySince <= started + wait ? readySince : started;
     until = Math.max(until, from + wait);
