@@ -50,7 +50,7 @@ const (
 type Handler struct{ uploads, slots *fairness.Queue }
 
 // New returns a handler. A text takes a hundred and fifty times its size in memory while it is
-// read, which takes a second at most: one is read at a time, the users in turn.
+// read, and up to two seconds of a CPU: one is read at a time, the users in turn.
 func New() *Handler {
 	return &Handler{
 		uploads: fairness.NewQueue(fairness.QueueOptions{Slots: maxUploads, PerKey: maxOfUser, MaxWaiting: maxWaiting, Wait: wait}),
