@@ -40,8 +40,10 @@ func TestI12Silence(t *testing.T) {
 			[]string{"UPDATED ns/a 3→14", "error", "UPDATED ns/a 14→16"}, 196 * time.Second, []int{0, 0, 0, 0, 1, 1, 1}},
 		"alive": {[]script.Answer{script.Probe, script.WithBookmarks(script.Bookmark(14, false), script.Bookmark(15, false), script.Event("MODIFIED", "a", 16))},
 			[]string{"UPDATED ns/a 3→16"}, 3 * minute, []int{0, 0}},
-		"the replacement is dead too": {[]script.Answer{script.Probe, script.WithBookmarks(), script.Answered, {Want: script.From(10), Stall: true, Body: script.Bookmark(14, false)}, {Want: script.From(14), Stall: true}, {Want: script.From(10), Stall: true, Body: script.Event("MODIFIED", "a", 16)}},
-			[]string{"UPDATED ns/a 3→16"}, 315 * time.Second, []int{0, 0, 1, 1, 1, 2, 2, 2}},
+		"the replacement is dead too": {[]script.Answer{script.Probe, script.WithBookmarks(), script.Answered, {Want: script.From(10), Stall: true, Body: script.Bookmark(14, false)},
+			{Want: script.From(2), Stall: true, Body: script.Event("ADDED", "a", 3)}, // a check
+			{Want: script.From(14), Stall: true}, {Want: script.From(10), Stall: true, Body: script.Event("MODIFIED", "a", 16)}},
+			[]string{"UPDATED ns/a 3→16"}, 315 * time.Second, []int{0, 0, 1, 1, 1, 0, 2, 2, 2}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -5,6 +5,8 @@ package reflector
 
 import (
 	"context"
+	"errors"
+	"math"
 	"net/url"
 	"time"
 
@@ -18,6 +20,11 @@ const (
 	checkWait  = 250 * time.Millisecond
 	checkGrace = time.Second
 	checkPause = 15 * time.Second
+	// maxHeld is how long a watch that is sure to have something to send may take to do so.
+	maxHeld = 1250 * time.Millisecond
+	// maxUnchecked is how long a watch may be silent before it is checked without a caller of
+	// Check. API servers send a bookmark each minute, unless there has never been a change.
+	maxUnchecked = 75 * time.Second
 )
 
 // A check compares the open watch with a second one.
@@ -28,12 +35,13 @@ type check struct {
 	silent bool
 }
 
-// Check compares the open watch, if it has sent nothing for ten seconds, with a second one
-// from the sink's head. If that has an event which the open one does not send within a second,
+// Check compares the open watch, if it has sent nothing for ten seconds, with a second one.
+// That begins before the last known event, which it has to send again. If it sends another
+// one, which the open watch does not send within a second, or if it sends nothing at all,
 // the open one is closed, and Continuity gets Silent before Check returns. Callers share a
 // check, and a result for 15 seconds. Check does nothing without [Options].Watchdog, and
 // returns when ctx ends; without news that takes a quarter of a second. Any goroutine may
-// call it.
+// call it. Without a caller, a watch is checked when it has been silent for 75 seconds.
 func (r *Reflector[O]) Check(ctx context.Context) {
 	w := r.watchdog.Load()
 	if w == nil || !r.opts.Watchdog {
@@ -68,35 +76,108 @@ func (w *watchdog[O]) check() *check {
 	}
 	c := &check{began: time.Now(), done: make(chan struct{})}
 	w.checked = c
-	lastFrame, head := w.lastFrame, w.head
+	lastFrame, at := w.lastFrame, w.at
 	w.running.Add(1)
 	go func() {
 		defer w.running.Done()
 		defer close(c.done)
-		if w.hasNewer(head) && !w.sends(lastFrame) {
+		switch w.compare(at) {
+		case behind:
+			c.silent = !w.sends(lastFrame) && w.replace(lastFrame)
+		case held:
 			c.silent = w.replace(lastFrame)
 		}
 	}()
 	return c
 }
 
-// hasNewer reports whether the upstream sends an event after the head at once.
-func (w *watchdog[O]) hasNewer(head uint64) bool {
-	s, err := w.r.openOn(w.ctx, w.r.opts.Transport, url.Values{"resourceVersion": {kube.FormatRV(head)}})
+// A position is how far the open watch has come.
+type position struct {
+	head  uint64 // of the sink
+	last  uint64 // RV of the last known event; 0 if none is known
+	empty bool   // there was no event, and no object in the list
+}
+
+func (r *Reflector[O]) position() position {
+	p := position{head: r.sink.Head(), empty: r.recent.known && r.recent.newestAt == nil}
+	if n := len(r.recent.tail); n > 0 {
+		p.last, p.empty = r.recent.tail[n-1].RV, false
+	}
+	return p
+}
+
+// A comparison is what the upstream shows of the open watch.
+type comparison int
+
+const (
+	alike  comparison = iota // it lacks nothing, as far as can be known
+	behind                   // there is an event that it has not sent
+	held                     // what the upstream has to send on any watch does not arrive
+)
+
+// compare asks the upstream for what follows a position. A second watch from the head is silent
+// if nothing does, and also behind a proxy that holds back all watches. So it begins before the
+// last known event, and if it is silent, a watch without an RV has to send the objects: an
+// aggregated API server may not send events again.
+func (w *watchdog[O]) compare(at position) comparison {
+	fromHead := url.Values{"resourceVersion": {kube.FormatRV(at.head)}}
+	if at.last == 0 {
+		if _, newer, _ := w.listen(fromHead, at.head, checkWait); newer || at.empty && w.hasObjects() {
+			return behind
+		}
+		return alike
+	}
+	heard, newer, err := w.listen(url.Values{"resourceVersion": {kube.FormatRV(at.last - 1)}}, at.head, maxHeld)
+	if errors.Is(err, errExpired) { // which was sent on a watch
+		_, newer, _ = w.listen(fromHead, at.head, checkWait)
+	}
+	if !heard && !newer {
+		if heard, _, _ = w.listen(url.Values{}, math.MaxUint64, maxHeld); !heard {
+			return held
+		}
+	}
+	if newer {
+		return behind
+	}
+	return alike
+}
+
+// listen opens a watch and reads what it sends at once. It reports whether anything has come
+// within a time, and whether that was an event after the head. Any other end of the watch
+// counts as heard: the reflector's own requests find out what is wrong.
+func (w *watchdog[O]) listen(query url.Values, head uint64, wait time.Duration) (heard, newer bool, err error) {
+	s, err := w.r.openOn(w.ctx, w.r.opts.Transport, query)
 	if err != nil {
-		return false // which the reflector's own requests find out
+		return true, false, err
 	}
 	defer s.close()
-	defer time.AfterFunc(checkWait, s.close).Stop()
+	timer := time.AfterFunc(wait, s.close)
+	defer timer.Stop()
 	for {
 		f, err := s.next()
-		if err != nil {
-			return false
-		}
-		if f.typ != kube.Bookmark && f.rv > head {
-			return true
+		switch {
+		case err != nil:
+			return heard || timer.Stop(), false, err
+		case f.typ != kube.Bookmark && f.rv > head:
+			return true, true, nil
+		case !heard:
+			heard = true
+			timer.Reset(checkWait) // for all that it sends at once
 		}
 	}
+}
+
+// hasObjects reports whether the upstream lists an object.
+func (w *watchdog[O]) hasObjects() bool {
+	ctx, cancel := context.WithTimeout(w.ctx, maxHeld)
+	defer cancel()
+	resp, err := w.r.get(ctx, w.r.opts.Transport, w.r.requestURL(url.Values{"limit": {"1"}}), acceptJSON)
+	if err != nil {
+		return false
+	}
+	defer resp.Body.Close()
+	page, err := readPage(resp.Body, w.r.opts.Kind)
+	return err == nil && len(page.Items) > 0
 }
 
 // sends waits for a moment, and reports whether the stream has sent something since lastFrame.

@@ -16,13 +16,26 @@ import (
 )
 
 // TestCheck: a watch that does not send what a second one has is closed, and nothing is lost;
-// one that does, or has nothing to send, stays open.
+// one that does, or has nothing to send, stays open. If all watches are silent, though there is
+// something to send, it is closed until one has proven the history.
 func TestCheck(t *testing.T) {
 	list := script.Answer{Want: script.Streaming, Stall: true, Body: script.Event("ADDED", "a", 3) + script.Bookmark(10, true)}
 	late := list
 	late.Late, late.Every = []string{script.Event("MODIFIED", "a", 12)}, time.Minute+checkWait+checkGrace/2
-	newer := script.Answer{Want: script.From(10), Stall: true, Body: script.Event("MODIFIED", "a", 12)}
-	idle := script.Answer{Want: script.From(10), Stall: true}
+	known := script.Event("ADDED", "a", 3)
+	idle := script.Answer{Want: script.From(2), Stall: true, Body: known}
+	newer, expired, nothing, objects := idle, idle, idle, idle
+	newer.Body += script.Event("MODIFIED", "a", 12)
+	expired.Body = `{"type":"ERROR","object":` + script.Status(410) + "}\n"
+	nothing.Body = ""
+	objects.Want = "watch=true"
+	unset := nothing
+	unset.Want = "watch=true"
+	fromHead := script.Answer{Want: script.From(10), Stall: true, Body: script.Event("MODIFIED", "a", 12)}
+	tried := script.Answer{Want: script.From(10), Stall: true} // on a new connection
+	empty := script.Answer{Want: script.Streaming, Stall: true, Body: script.Bookmark(10, true)}
+	created := script.Answer{Want: script.From(10), Stall: true, Body: script.Event("ADDED", "a", 12)}
+	held := maxHeld + maxHeld
 	all := []string{"list 10 [ns/a@3]", "bookmark 10", "MODIFIED ns/a@12"}
 	for name, test := range map[string]struct {
 		after      time.Duration
@@ -31,10 +44,17 @@ func TestCheck(t *testing.T) {
 		log        []string
 		took       time.Duration // by two calls at once
 	}{
-		"silent": {time.Minute, []script.Answer{list, newer, idle, script.At(30), newer}, []Continuity{Silent, Doubtful, Proven}, all, checkWait + checkGrace},
-		"late":   {time.Minute, []script.Answer{late, newer}, nil, all, checkGrace},
-		"idle":   {time.Minute, []script.Answer{list, idle}, nil, all[:2], checkWait},
-		"recent": {minSilence / 2, []script.Answer{list}, nil, all[:2], 0},
+		"silent":                               {time.Minute, []script.Answer{list, newer, tried, script.At(30), newer}, []Continuity{Silent, Doubtful, Proven}, all, checkWait + checkGrace},
+		"late":                                 {time.Minute, []script.Answer{late, newer}, nil, all, checkGrace},
+		"idle":                                 {time.Minute, []script.Answer{list, idle}, nil, all[:2], checkWait},
+		"recent":                               {minSilence / 2, []script.Answer{list}, nil, all[:2], 0},
+		"compacted":                            {time.Minute, []script.Answer{list, expired, tried}, nil, all[:2], checkWait},
+		"compacted, silent":                    {time.Minute, []script.Answer{list, expired, fromHead, tried, script.At(30), newer}, []Continuity{Silent, Doubtful, Proven}, all, checkWait + checkGrace},
+		"events are not sent again":            {time.Minute, []script.Answer{list, nothing, objects}, nil, all[:2], maxHeld + checkWait},
+		"all watches are silent":               {time.Minute, []script.Answer{list, nothing, unset, tried, script.At(30), nothing, script.At(30), newer}, []Continuity{Silent, Doubtful, Proven}, all, held},
+		"all watches are silent, nobody calls": {0, []script.Answer{list, nothing, unset, tried, script.At(30), newer}, []Continuity{Silent, Doubtful, Proven}, all, 0},
+		"empty":                                {time.Minute, []script.Answer{empty, tried, script.At(30)}, nil, []string{"list 10 []", "bookmark 10"}, checkWait},
+		"empty, all watches are silent":        {time.Minute, []script.Answer{empty, tried, {Want: "limit=1", Body: script.Page(30, "", script.Pod("a", 12))}, tried, script.At(30), created}, []Continuity{Silent, Doubtful, Proven}, []string{"list 10 []", "bookmark 10", "ADDED ns/a@12"}, checkWait + checkGrace},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -52,6 +72,9 @@ func TestCheck(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 				defer cancel()
 				time.AfterFunc(test.after, func() {
+					if test.after == 0 {
+						return
+					}
 					began := time.Now()
 					go r.Check(ctx)
 					r.Check(ctx)

@@ -63,6 +63,8 @@ var (
 	errShortWatch = errors.New("very short watch")
 	// errSilent: the watchdog has closed a silent watch.
 	errSilent = errors.New("silent watch closed")
+	// errUnproven: the last known events did not arrive again in time.
+	errUnproven = errors.New("watch does not send the last known events")
 	// errUnanswered: the headers of the response to a watch did not arrive in time.
 	errUnanswered = errors.New("watch not answered")
 	// errColumnsChanged: the upstream prints the objects in other Table

@@ -27,6 +27,9 @@ const (
 	// timeoutSeconds. Without a watchdog, nothing else ends a watch on a dead
 	// connection.
 	endGrace = 10 * time.Second
+	// maxUnproven is how long the proof of a history may take, of which an API server sends
+	// all at once.
+	maxUnproven = 10 * time.Second
 	// maxBlind is how long after the end of a watch the next one may be answered without a
 	// proof: an API server does not restart in that time, so that its etcd cannot have been
 	// restored. It is longer for a process that was suspended meanwhile.
@@ -123,6 +126,8 @@ func (r *Reflector[O]) follow(ctx context.Context, s *stream[O]) (err error) {
 	defer wd.stop()
 	r.watchdog.Store(wd)
 	defer r.watchdog.Store(nil)
+	unproven := time.AfterFunc(maxUnproven, func() { wd.end(errUnproven) })
+	defer unproven.Stop()
 	head := r.sink.Head()
 	defer func() {
 		continues := r.state != stateProve || len(r.check.missing) == 0
@@ -131,6 +136,9 @@ func (r *Reflector[O]) follow(ctx context.Context, s *stream[O]) (err error) {
 		}
 	}()
 	for {
+		if !r.opts.Watchdog || r.state != stateProve || len(r.check.missing) == 0 {
+			unproven.Stop()
+		}
 		f, err := s.next()
 		if err != nil {
 			if cause := wd.stop(); cause != nil {

@@ -6,6 +6,7 @@ package reflector
 import (
 	"context"
 	"errors"
+	"math"
 	"net/http"
 	"net/url"
 	"sync"
@@ -31,7 +32,8 @@ const (
 // answered, the watchdog closes both, and the reflector's next watch uses the new
 // connection. A false alarm costs a few requests and loses no event. After each alarm the
 // measured interval is twice as long, until bookmarks show that it is shorter; a stream ends
-// after its timeoutSeconds in any case. [Reflector.Check] does not wait for bookmarks.
+// after its timeoutSeconds in any case. [Reflector.Check] does not wait for bookmarks, and a
+// stream that is silent for 75 seconds is checked as by it.
 type watchdog[O any] struct {
 	r      *Reflector[O]
 	stream *stream[O]
@@ -47,8 +49,8 @@ type watchdog[O any] struct {
 
 	mu          sync.Mutex // guards all below
 	lastFrame   time.Time
-	head        uint64 // of the sink, after it
-	resumeRV    uint64 // of the second watch
+	at          position // after it
+	resumeRV    uint64   // of the second watch
 	maxSilence  time.Duration
 	replacement http.RoundTripper // reached the upstream; nil until then
 	err         error             // why the first watch was closed; nil if it was not
@@ -61,8 +63,13 @@ type watchdog[O any] struct {
 // startWatchdog watches over s until stop is called. It does nothing by itself unless
 // [Options].Watchdog is set.
 func (r *Reflector[O]) startWatchdog(ctx context.Context, s *stream[O]) *watchdog[O] {
-	w := &watchdog[O]{r: r, stream: s, over: make(chan struct{}), lastFrame: time.Now(), head: r.sink.Head(), resumeRV: r.resumeRV(), bookmarkGap: r.bookmarkGap}
+	w := &watchdog[O]{r: r, stream: s, over: make(chan struct{}), lastFrame: time.Now(), at: r.position(), resumeRV: r.resumeRV(), bookmarkGap: r.bookmarkGap}
 	w.ctx, w.cancel = context.WithCancel(ctx)
+	if r.opts.Watchdog {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.armLocked(maxUnchecked)
+	}
 	return w
 }
 
@@ -85,12 +92,15 @@ func (w *watchdog[O]) observe(typ kube.EventType) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.lastFrame, w.head, w.resumeRV = now, w.r.sink.Head(), w.r.resumeRV(); w.bookmarkGap == 0 {
+	w.lastFrame, w.at, w.resumeRV = now, w.r.position(), w.r.resumeRV()
+	if w.bookmarkGap == 0 {
 		return
 	}
+	first := w.maxSilence == 0
 	w.maxSilence = max(w.bookmarkGap*5/2, minSilence)
-	if w.timer == nil {
-		w.armLocked(w.maxSilence)
+	if first && w.timer.Stop() {
+		w.running.Done()
+		w.armLocked(min(w.maxSilence, maxUnchecked))
 	}
 }
 
@@ -105,21 +115,31 @@ func (w *watchdog[O]) armLocked(d time.Duration) {
 	})
 }
 
-// checkSilence opens a second watch if the stream has been silent for too long.
+// checkSilence replaces the stream if its bookmarks fail to arrive, and checks it if it has been
+// silent for long.
 func (w *watchdog[O]) checkSilence() {
 	w.mu.Lock()
-	lastFrame := w.lastFrame
-	if left := w.maxSilence - time.Since(lastFrame); left > 0 || w.stopped {
-		w.armLocked(left)
-		w.mu.Unlock()
-		return
-	}
+	lastFrame, maxSilence := w.lastFrame, w.maxSilence
 	w.mu.Unlock()
-	if !w.replace(lastFrame) {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		w.armLocked(w.maxSilence)
+	if maxSilence == 0 { // no bookmarks
+		maxSilence = math.MaxInt64
 	}
+	silence, next := time.Since(lastFrame), maxUnchecked
+	switch {
+	case silence >= maxSilence:
+		if w.replace(lastFrame) {
+			return
+		}
+		next = min(next, maxSilence)
+	case silence >= maxUnchecked:
+		w.check()
+		next = min(next, maxSilence-silence)
+	default:
+		next = min(next, maxSilence) - silence
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.armLocked(next)
 }
 
 // replace opens a watch on a new connection, and closes the stream if it has sent nothing
