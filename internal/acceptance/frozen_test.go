@@ -4,8 +4,10 @@
 package acceptance
 
 import (
+	"context"
 	"encoding/json"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -15,6 +17,7 @@ import (
 	historyapi "github.com/watchkeeper/watchkeeper/internal/api"
 	"github.com/watchkeeper/watchkeeper/internal/clustertest"
 	"github.com/watchkeeper/watchkeeper/internal/faultproxy"
+	"github.com/watchkeeper/watchkeeper/internal/watchread"
 )
 
 // TestFrozenWatch: the upstream watch of a recorded resource stays open and sends nothing,
@@ -54,6 +57,86 @@ func TestFrozenWatch(t *testing.T) {
 	}
 	if got[0].NotBefore.IsZero() || got[0].NotBefore.After(frozen) || got[0].Time.Before(frozen) {
 		t.Errorf("created between %v and %v, want %v to be between", got[0].NotBefore, got[0].Time, frozen)
+	}
+}
+
+// TestMutedWatches: all watches of a recorded resource send nothing, new ones as well, while all
+// else works. Within half a minute, no answer about now takes that for silence of the resource,
+// and all of them name the time of the last observation. Afterwards the record goes on.
+func TestMutedWatches(t *testing.T) {
+	clustertest.SkipShort(t)
+	inStage(t, quiet)
+	ns := namespace(t)
+	upstream := countingProxy(t)
+	g := recordingGateway(t, "--kubeconfig", upstream.kubeconfig)
+	ask := func(path string) (code int, body string) {
+		t.Helper()
+		return get(t, http.DefaultClient, g.URL+path)
+	}
+	const maps = "/watchkeeper/v1/history/changes?since=5m&resource=configmaps&namespace="
+	configMap(t, ns, "before", "red")
+	eventually(t, "the first ConfigMap", func() bool {
+		_, body := ask(maps + ns)
+		return strings.Contains(body, "before")
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	streams := url.Values{"watch": {"/api/v1/namespaces/" + ns + "/configmaps?watch=1"}, "upstream": {"1"}}
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, g.URL+"/watchkeeper/v1/multiwatch?"+streams.Encode(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	time.Sleep(time.Second)
+	unmute := upstream.Mute("configmaps")
+	muted := time.Now()
+	configMap(t, ns, "muted", "red")
+	during := "/at/" + muted.Add(5*time.Second).UTC().Format(time.RFC3339) + configMapsIn(ns)
+	time.Sleep(11 * time.Second) // a watch that was heard in the last ten seconds is believed
+	for range 2 {
+		var c historyapi.Changes
+		if code, body := ask(maps + ns); code != http.StatusOK || json.Unmarshal([]byte(body), &c) != nil {
+			t.Fatal(code, body)
+		}
+		if !slices.ContainsFunc(c.Unobserved, func(u historyapi.UnobservedSpan) bool {
+			return u.Reason == historyapi.RecordingStopped && u.From.Before(muted) && !u.To.Before(c.To)
+		}) {
+			t.Errorf("since %v all watches are silent: %+v", muted, c.Unobserved)
+		}
+		for _, path := range []string{"/at/now" + configMapsIn(ns), during} {
+			if code, body := ask(path); code == http.StatusOK {
+				t.Errorf("%s: %s", path, body)
+			}
+		}
+		if out, code := watchkeeper(t, g.URL, "diagnose", "-n", ns); code != 3 || !strings.Contains(out, "configmaps") {
+			t.Errorf("diagnose: %d %s", code, out)
+		}
+		time.Sleep(time.Second)
+	}
+	for lines := watchread.Lines(resp.Body); ; {
+		f, err := lines.Next()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if f.Type == "STALE" {
+			break
+		}
+	}
+	eventually(t, "/readyz", func() bool {
+		_, body := get(t, http.DefaultClient, g.Admin+"/readyz?verbose")
+		return strings.Contains(body, "no watch now: configmaps since ")
+	})
+	unmute()
+	eventually(t, "the record of what was missed", func() bool {
+		_, body := ask(maps + ns)
+		return strings.Contains(body, `"name":"muted"`)
+	})
+	if code, body := ask(during); code == http.StatusOK {
+		t.Errorf("%s, afterwards: %s", during, body)
 	}
 }
 

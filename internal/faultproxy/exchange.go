@@ -206,7 +206,9 @@ func (x *exchange) stream(body io.Reader) {
 		timer := time.AfterFunc(f.For/3, func() { x.cancel(errEnd) })
 		defer timer.Stop()
 	}
-	x.write(nil) // the headers
+	if x.flush() != nil { // the headers
+		x.abort()
+	}
 	lines := bufio.NewReaderSize(body, 64<<10)
 	var recent [][]byte
 	see := x.past.follow(x)

@@ -76,6 +76,7 @@ type Proxy struct {
 	open     map[*exchange]struct{}
 	injected []Injection
 	stale    []Span
+	muted    string // the resource whose watches are silent
 }
 
 var errCut = errors.New("cut")
@@ -288,6 +289,7 @@ func (p *Proxy) take(r *http.Request) (*http.Request, *exchange) {
 		p.pasts[resource] = x.past
 	}
 	p.open[x] = struct{}{}
+	x.silent.Store(resource != "" && resource == p.muted && x.watches())
 	burst := fmt.Sprint(resource, own)
 	select {
 	case <-p.healed:
@@ -349,7 +351,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		resp.Header.Get("Content-Type") == protobufStream: // it has no lines
 		w.WriteHeader(resp.StatusCode)
 		x.copy(resp.Body)
-	case x.kind == Watch || x.kind == WatchList || x.kind == ProofWatch || x.kind == ClientWatch:
+	case x.watches():
 		w.WriteHeader(resp.StatusCode)
 		x.stream(x.marked(resp.Body))
 	default:

@@ -27,6 +27,29 @@ func (p *Proxy) Silence() int {
 	return n
 }
 
+// Mute makes the watches of a resource send nothing and stay open: those that are open, and
+// until unmute is called those that are opened later. They are answered.
+func (p *Proxy) Mute(resource string) (unmute func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.muted = resource
+	for x := range p.open {
+		if x.resource == resource && x.watches() {
+			x.silent.Store(true)
+		}
+	}
+	return func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.muted = ""
+	}
+}
+
+// watches reports whether the request is a watch.
+func (x *exchange) watches() bool {
+	return x.kind == Watch || x.kind == WatchList || x.kind == ProofWatch || x.kind == ClientWatch
+}
+
 // Bookmarked returns how many bookmarks Options.Bookmarks has added.
 func (p *Proxy) Bookmarked() int { return int(p.bookmarked.Load()) }
 

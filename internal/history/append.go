@@ -219,3 +219,23 @@ func (st *Stream) SetForm(form Form) error {
 	}
 	return w.commit()
 }
+
+// Withdraw takes back what Observed has recorded since the last append: what was believed to be
+// a watch was none.
+func (st *Stream) Withdraw() error {
+	w, err := st.newWriteBatch()
+	if err != nil {
+		return err
+	}
+	defer w.close()
+	if err := w.batch.Delete(appendKey(nil, tableObserved, st.id), nil); err != nil {
+		return err
+	}
+	if err := st.s.commit(w.batch); err != nil {
+		return err
+	}
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	st.span.To.At = st.appended
+	return nil
+}

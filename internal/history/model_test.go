@@ -268,6 +268,11 @@ func testModel(t *testing.T, rnd *rand.Rand) {
 			if err = s.Observed(map[*Stream]time.Time{st: ms(m.clock)}); err == nil && !st.Head().At.Equal(ms(m.clock)) {
 				t.Fatalf("the head is %v, it was observed until %v", st.Head(), ms(m.clock))
 			}
+		case n == 6:
+			m.clock, m.quiet = m.clock-m.quiet, 0
+			if err = st.Withdraw(); err == nil && !st.Head().At.Equal(ms(m.clock)) {
+				t.Fatalf("the head is %v, it was appended at %v", st.Head(), ms(m.clock))
+			}
 		case n == 4:
 			events, since := m.late(false)
 			for i := range events {

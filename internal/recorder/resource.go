@@ -191,7 +191,8 @@ func (r *resourceRecorder) Continuity(c reflector.Continuity) {
 		now := r.s.r.opts.Now()
 		r.w.silence.begin(now, now, false) // the end was heard
 	case reflector.Silent:
-		r.w.silence.begin(r.w.position().At, r.s.r.opts.Now(), false) // whatever else was heard since
+		r.w.silence.beginApparent(r.w.position().At, r.s.r.opts.Now()) // whatever else was heard since
+		r.w.hasten()
 	case reflector.Doubtful:
 		r.c.doubt(true)
 		r.silent(false)

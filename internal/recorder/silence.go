@@ -36,6 +36,9 @@ type silent struct {
 	// and reach the RV that the cache had then: the record may be behind it.
 	watched, settled time.Time
 	reach            uint64
+	// withdraw is set if it began with a watch that had only appeared to be open, until the
+	// writer has taken back that it was one.
+	withdraw bool
 	// again is when it began again after it was over, and before that was recorded: a list
 	// ends the silence before it, and not the one after it. Zero if it did not.
 	again time.Time
@@ -54,6 +57,22 @@ func (s *silence) begin(since, now time.Time, outage bool) {
 	}
 	s.outage = s.outage || outage
 	s.unwatched = s.unwatched || !outage
+}
+
+// beginApparent is begin for a watch that had only appeared to be open since a time.
+func (s *silence) beginApparent(since, now time.Time) {
+	s.begin(since, now, false)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.since.Equal(since) {
+		s.withdraw = true
+	}
+}
+
+func (s *silence) withdrawn() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.withdraw = false
 }
 
 // paused is called when the program has not run since a time, until now. It was seen to run

@@ -300,6 +300,38 @@ func TestObserved(t *testing.T) {
 	})
 }
 
+// TestObservedWithoutWatch: where a watch only appeared to be open, the record takes back that the
+// resource was observed, and the gap begins at the last observation, also if a list ends it.
+func TestObservedWithoutWatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := newFakeAPI(t)
+		r := api.recorder(t, vfs.NewMem())
+		g := api.run(t, r)
+		g.recorded(api.write("a", "1")) // 102
+		reading := g.read(timeline.Options{})
+		st := g.recorded(102)
+		g.watched()
+		before, gaps, record := st.Head(), len(st.Gaps()), reading.h.record
+		until(t, "a later head", func() bool {
+			api.touch(t, r)
+			return st.Head().At.After(before.At.Add(50 * time.Millisecond))
+		})
+		record.Continuity(reflector.Silent)
+		until(t, "the head before", func() bool { return st.Head() == before })
+		if since := record.w.silence.get().since; !since.Truncate(time.Millisecond).Equal(before.At) {
+			t.Errorf("silent since %v, the head was at %v", since, before.At)
+		}
+		reading.tl.Replace(list(120, pod("a", 110, "2")))
+		record.Continuity(reflector.Watched)
+		g.recorded(120)
+		if gaps := st.Gaps()[gaps:]; len(gaps) != 1 || gaps[0].From != 102 || gaps[0].To != 120 || !gaps[0].Since.Equal(before.At) {
+			t.Errorf("gaps %v; the head was %v", gaps, before)
+		}
+		g.watched()
+		reading.end()
+	})
+}
+
 // TestListEndsSilence: if a list ends a silence, the record has one gap, also when it follows
 // the list long after. No late gap says that all events had come.
 func TestListEndsSilence(t *testing.T) {

@@ -205,6 +205,14 @@ func (w *writer) awake() {
 	}
 }
 
+// hasten makes run write without a delay.
+func (w *writer) hasten() {
+	select {
+	case w.hurry <- struct{}{}:
+	default:
+	}
+}
+
 func (w *writer) move(rv uint64, at time.Time) {
 	w.head = history.Moment{RV: max(w.head.RV, rv), At: at}
 	w.notify()
@@ -252,6 +260,12 @@ func (w *writer) end(now time.Time) error {
 func (w *writer) write() error {
 	w.pulse()
 	s := w.silence.get()
+	if s.withdraw && w.head.RV != 0 {
+		if err := w.stream.Withdraw(); err != nil {
+			return err
+		}
+		w.silence.withdrawn()
+	}
 	if w.head.RV == 0 || len(w.pending) == 0 && w.head.RV == w.stream.Head().RV && !s.over(w.head.RV) {
 		return nil
 	}
@@ -337,10 +351,7 @@ func (w *writer) reached(ctx, recording context.Context, rv uint64) error {
 			return nil
 		}
 		if w.head.RV >= rv {
-			select {
-			case w.hurry <- struct{}{}:
-			default:
-			}
+			w.hasten()
 		}
 		moved := w.moved
 		w.mu.Unlock()
