@@ -114,7 +114,7 @@ func (p *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if p.answerTokenless(w, r) {
 		return
 	}
-	x := exchange{client: r.Context(), last: p.lastDocument(r), own: !request.BringsToken(r.Header) && !request.Connects(request.Subresource(path.Clean(r.URL.Path)))}
+	x := exchange{client: r.Context(), last: p.lastDocument(r), own: !request.BringsToken(r.Header) && !request.Connects(request.Subresource(path.Clean(r.URL.Path))), onlyReads: onlyReads(r)}
 	if t, ok := request.ParsePath(r.URL.Path); ok {
 		x.resource = t.Resource
 	}
@@ -122,11 +122,13 @@ func (p *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		p.writeDocument(w, x.last)
 		return
 	}
-	ctx := context.WithValue(r.Context(), exchangeKey{}, &x)
+	ctx, giveUp := context.WithCancelCause(context.WithValue(r.Context(), exchangeKey{}, &x))
+	defer giveUp(nil)
+	waits, answered := context.WithCancel(ctx)
+	defer answered()
+	x.answered = answered
+	go p.limit(waits, &x, giveUp)
 	if x.last != nil {
-		var giveUp context.CancelCauseFunc
-		ctx, giveUp = context.WithCancelCause(ctx)
-		defer giveUp(nil)
 		x.patience = time.AfterFunc(DiscoveryPatience, func() {
 			p.Upstream.SetSilent()
 			giveUp(errSilent)
@@ -167,6 +169,10 @@ func (p *Handler) fail(w http.ResponseWriter, r *http.Request, err error) {
 	ctx := r.Context()
 	x, _ := ctx.Value(exchangeKey{}).(*exchange)
 	p.confine(w.Header())
+	silent := errors.Is(context.Cause(ctx), errSilent)
+	if contact := p.Upstream.Contact(); silent && contact.Err != nil {
+		err = contact.Err
+	}
 	switch {
 	case x.last != nil && x.client.Err() == nil:
 		p.writeDocument(w, x.last)
@@ -174,10 +180,10 @@ func (p *Handler) fail(w http.ResponseWriter, r *http.Request, err error) {
 		status.Write(w, r, p.Upstream.Unaccepted())
 	case errors.Is(context.Cause(ctx), upstream.ErrShutdown):
 		status.Write(w, r, status.Unavailable(upstream.ErrShutdown.Error(), !x.connected.Load() || request.IsSafe(r.Method)))
-	case ctx.Err() != nil, x.bodyFailed.Load():
+	case ctx.Err() != nil && !silent, x.bodyFailed.Load():
 		// The client went away: there is no one to answer, and no error to log.
 		panic(http.ErrAbortHandler)
-	case !x.connected.Load():
+	case !x.connected.Load(), silent && x.onlyReads:
 		// The monitor of the upstream logs the outage.
 		p.Logger.Debug("upstream unreachable", "method", r.Method, "path", r.URL.Path, "err", upstream.Cause(err))
 		message := "the API server does not answer: " + upstream.Cause(err)
@@ -228,6 +234,7 @@ func (p *Handler) finish(res *http.Response) error {
 		res.Header.Del(audit.Header) // the answer has the same
 	}
 	x, _ := res.Request.Context().Value(exchangeKey{}).(*exchange)
+	x.answered()
 	if res.StatusCode == http.StatusUnauthorized && x.own {
 		return errUnaccepted // fail answers
 	}
@@ -268,6 +275,8 @@ type exchange struct {
 	resource   kube.Resource // that the request is about, if any
 	connected  atomic.Bool   // there was a connection to the upstream
 	bodyFailed atomic.Bool   // the client's body could not be read
+	onlyReads  bool
+	answered   func() // is called when the upstream has answered
 	client     context.Context
 	// own is set if a 401 is about the gateway's own credentials, and not from what is behind a proxy.
 	own bool
