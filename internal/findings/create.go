@@ -38,7 +38,7 @@ func (s *State) creations(g *group) {
 		}
 	}
 	for _, e := range s.sorted() {
-		if e.reason != "FailedCreate" || e.kind != corev1.EventTypeWarning || s.At.Sub(e.last) > maxCreateAge {
+		if e.reason != "FailedCreate" || e.object.Kind == "ReplicaSet" || e.kind != corev1.EventTypeWarning || s.At.Sub(e.last) > maxCreateAge {
 			continue
 		}
 		self := refOf(e.object.Kind, e.object.Namespace, e.object.Name)
@@ -71,15 +71,15 @@ func (l lacking) add(f *Finding, of Ref, exist, wanted int32) {
 	}
 }
 
-// replicasOf returns how many Pods exist of those that a workload wants. ok is false for a
-// ReplicaSet, which has a condition, and for what has no Pods.
+// replicasOf returns how many Pods exist of those that a workload wants. ok is false for what
+// has no Pods.
 func replicasOf(kind string, l *light) (exist, wanted int32, ok bool) {
 	if l == nil || l.Metadata.DeletionTimestamp != nil {
 		return 0, 0, false
 	}
 	wanted = 1
 	switch kind {
-	case "StatefulSet":
+	case "StatefulSet", "ReplicaSet", "ReplicationController":
 		if l.Spec.Replicas != nil {
 			wanted = *l.Spec.Replicas
 		}

@@ -97,6 +97,7 @@ var rules = []rule{
 	{"autoscaler", (*State).autoscalersFound},
 	{"budget", (*State).budgetsFound},
 	{"deletion", (*State).deletions},
+	{"missing", (*State).missing}, // the last one: it adds to the titles of others
 }
 
 // Rules returns the names of all rules.
@@ -113,7 +114,7 @@ const maxMessages = 3
 // Find returns what fails, the most important first.
 func (s *State) Find() (all []*Finding) {
 	for _, r := range rules {
-		g := &group{rule: r.id, found: map[string]*Finding{}}
+		g := &group{rule: r.id, before: all, found: map[string]*Finding{}}
 		r.find(s, g)
 		for _, f := range g.list {
 			if f.Since.After(s.At) { // by another clock
@@ -208,9 +209,10 @@ func transition(o metav1.Object, t metav1.Time) time.Time {
 
 // A group collects the findings of a rule: one for each subject and key.
 type group struct {
-	rule  string
-	found map[string]*Finding
-	list  []*Finding
+	rule   string
+	before []*Finding // of other rules
+	found  map[string]*Finding
+	list   []*Finding
 }
 
 // of returns the finding of a subject and a key, which is new the first time.

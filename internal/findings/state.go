@@ -52,6 +52,7 @@ type State struct {
 	slices      []*discoveryv1.EndpointSlice
 	services    []*apiService
 	terminating []*terminatingObject
+	incomplete  []*incomplete
 	events      []*event
 
 	about map[string][]*event // by the UID of the object, once sorted
@@ -66,7 +67,7 @@ type State struct {
 // Suspects returns how many objects were kept because they may be a part of a finding.
 func (s *State) Suspects() int {
 	return len(s.pods) + len(s.nodes) + len(s.deployments) + len(s.replicaSets) + len(s.autoscalers) + len(s.budgets) + len(s.claims) +
-		len(s.jobs) + len(s.slices) + len(s.services) + len(s.terminating) + len(s.events)
+		len(s.jobs) + len(s.slices) + len(s.services) + len(s.terminating) + len(s.incomplete) + len(s.events)
 }
 
 // Order orders resources in the order in which their objects have to be added.
@@ -116,6 +117,11 @@ func (s *State) Add(r kube.Resource, o *scan.Object) {
 		if strings.Contains(o.JSON, `"ReplicaFailure"`) {
 			add(&s.replicaSets, o)
 		}
+		s.addIncomplete(r, o, "replicas", "replicas")
+	case "statefulsets.apps", "replicationcontrollers":
+		s.addIncomplete(r, o, "replicas", "replicas")
+	case "daemonsets.apps":
+		s.addIncomplete(r, o, "currentNumberScheduled", "desiredNumberScheduled")
 	case "horizontalpodautoscalers.autoscaling":
 		add(&s.autoscalers, o)
 	case "poddisruptionbudgets.policy":
@@ -198,11 +204,12 @@ func nodeName(text string) string {
 // A light has the members that rules read of objects of any kind.
 type light struct {
 	Metadata struct {
-		CreationTimestamp          metav1.Time             `json:"creationTimestamp"`
-		DeletionTimestamp          *metav1.Time            `json:"deletionTimestamp"`
-		DeletionGracePeriodSeconds int64                   `json:"deletionGracePeriodSeconds"`
-		Finalizers                 []string                `json:"finalizers"`
-		OwnerReferences            []metav1.OwnerReference `json:"ownerReferences"`
+		CreationTimestamp          metav1.Time                 `json:"creationTimestamp"`
+		DeletionTimestamp          *metav1.Time                `json:"deletionTimestamp"`
+		DeletionGracePeriodSeconds int64                       `json:"deletionGracePeriodSeconds"`
+		Finalizers                 []string                    `json:"finalizers"`
+		OwnerReferences            []metav1.OwnerReference     `json:"ownerReferences"`
+		ManagedFields              []metav1.ManagedFieldsEntry `json:"managedFields"`
 	} `json:"metadata"`
 	Spec struct {
 		Replicas *int32 `json:"replicas"`

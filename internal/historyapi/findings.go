@@ -50,8 +50,8 @@ const (
 
 // readFrom are the resources that findings are read from.
 var readFrom = []string{
-	"apiservices.apiregistration.k8s.io", "deployments.apps", "endpointslices.discovery.k8s.io", "events", "horizontalpodautoscalers.autoscaling", "jobs.batch",
-	"namespaces", "nodes", "persistentvolumeclaims", "poddisruptionbudgets.policy", "pods", "replicasets.apps",
+	"apiservices.apiregistration.k8s.io", "daemonsets.apps", "deployments.apps", "endpointslices.discovery.k8s.io", "events", "horizontalpodautoscalers.autoscaling", "jobs.batch",
+	"namespaces", "nodes", "persistentvolumeclaims", "poddisruptionbudgets.policy", "pods", "replicasets.apps", "statefulsets.apps",
 }
 
 // A finder reads the findings of a moment.

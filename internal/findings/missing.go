@@ -1,0 +1,97 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package findings
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/informer/scan"
+)
+
+// An incomplete object is a controller of Pods that may want more of them than exist.
+type incomplete struct {
+	ref   Ref
+	light *light
+}
+
+// addIncomplete adds a controller of Pods, unless its text shows that it has all of them, or has
+// no status yet. The numbers of a spec are before those of its template, which may have anything.
+func (s *State) addIncomplete(r kube.Resource, o *scan.Object, exist, wanted string) {
+	i := strings.LastIndex(o.JSON, `"status":{`)
+	if i < 0 {
+		return
+	}
+	_, spec, _ := strings.Cut(o.JSON[:i], `"spec":{`)
+	if r.Name == "daemonsets" {
+		spec = o.JSON[i:]
+	}
+	if n := number(o.JSON[i:], exist); n != "" && n != number(spec, wanted) {
+		s.incomplete = append(s.incomplete, &incomplete{Ref{Resource: r.GroupResource(), Kind: o.Kind, Key: o.Key}, lightOf(o)})
+	}
+}
+
+// number returns the digits of a member.
+func number(text, member string) string {
+	_, rest, _ := strings.Cut(text, `"`+member+`":`)
+	return rest[:len(rest)-len(strings.TrimLeft(rest, "0123456789"))]
+}
+
+// missing finds workloads of which Pods do not exist, although nothing refuses them. What other
+// rules have found of their Pods says so in its title. Otherwise, it has to last for a minute: it
+// does so at least since the last write. A StatefulSet makes no Pod before the others are available.
+func (s *State) missing(g *group) {
+	exist, wanted := map[Ref]int32{}, map[Ref]int32{}
+	lacking := map[Ref][]*incomplete{}
+	for _, c := range s.incomplete {
+		n, of, ok := replicasOf(c.ref.Kind, c.light)
+		if !ok || n >= of {
+			continue
+		}
+		workload := s.workload(c.ref, c.light.Metadata.OwnerReferences)
+		exist[workload] += n
+		wanted[workload] += of
+		lacking[workload] = append(lacking[workload], c)
+	}
+	for workload, all := range lacking {
+		if g.said(workload, fmt.Sprintf("; %d of %d exist", exist[workload], wanted[workload])) {
+			continue
+		}
+		for _, c := range all {
+			m, status := c.light.Metadata, c.light.Status
+			written := m.CreationTimestamp.Time
+			for _, f := range m.ManagedFields {
+				if f.Time != nil && f.Time.After(written) {
+					written = f.Time.Time
+				}
+			}
+			if s.At.Sub(written) < minAge || c.ref.Kind == "StatefulSet" && status.AvailableReplicas < status.Replicas {
+				continue
+			}
+			f := g.of(workload, "", s.severity(workload))
+			f.Objects = append(f.Objects, c.ref)
+			f.from(written)
+			f.Title = fmt.Sprintf("%d of %d Pods exist", exist[workload], wanted[workload])
+		}
+	}
+}
+
+// said reports whether a finding says that Pods of a workload do not exist, and adds it to one
+// about the others.
+func (g *group) said(workload Ref, text string) bool {
+	for _, f := range g.before {
+		if f.Subject != workload {
+			continue
+		}
+		switch f.Rule {
+		case "create", "rollout":
+			return true
+		case "crash", "image", "start", "unscheduled", "not-ready", "pod-failed":
+			f.Title += text
+			return true
+		}
+	}
+	return false
+}
