@@ -311,6 +311,16 @@ type Failing struct {
 	// it is or was evicted, preempted or the like.
 	Unschedulable *PodCondition `json:"unschedulable,omitempty"`
 	Disruption    *PodCondition `json:"disruption,omitempty"`
+	// Finding is what findings say of a Pod that does not fail in their sense: that it is not
+	// ready, or cannot be deleted.
+	Finding *PodFinding `json:"finding,omitempty"`
+}
+
+// A PodFinding is the title of a finding about one Pod, and since when it is one, as far as the
+// Pod says.
+type PodFinding struct {
+	Title string    `json:"title"`
+	Since time.Time `json:"since,omitzero"`
 }
 
 // A PodCondition is why a condition of a Pod has its status, and since when.

@@ -61,7 +61,7 @@ func (o *historyOptions) failingAt(ctx context.Context, n named, at string) (*ap
 // that is not the moment that was asked for. deletion is that of the Pod, nil if it was not
 // deleted.
 func (o *historyOptions) printFailing(w io.Writer, f *api.Failing, known time.Time, deletion *api.Change) error {
-	if f == nil || deletion == nil && len(f.Containers) == 0 && f.Reason+f.Message == "" && f.Unschedulable == nil && f.Disruption == nil && !f.Failing && !f.FailedBefore {
+	if f == nil || deletion == nil && len(f.Containers) == 0 && f.Reason+f.Message == "" && f.Unschedulable == nil && f.Disruption == nil && f.Finding == nil && !f.Failing && !f.FailedBefore {
 		return nil
 	}
 	is, lines := "is", []string{o.headOf(f)}
@@ -105,6 +105,12 @@ func (o *historyOptions) headOf(f *api.Failing) string {
 		line = "terminating; was " + o.paint(red, "failing since "+o.failingSince(f))
 	case u != nil:
 		return change.Because(o.paint(red, "cannot be scheduled since "+o.stamp(u.Since)), termtext.Plain(change.Because(u.Message)))
+	case f.Finding != nil:
+		line = termtext.Plain(f.Finding.Title)
+		if !f.Finding.Since.IsZero() {
+			line += " since " + o.stamp(f.Finding.Since)
+		}
+		line = o.paint(yellow, line)
 	}
 	return line + restarts
 }

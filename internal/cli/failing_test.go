@@ -35,6 +35,8 @@ func TestHistoryOfCrashes(t *testing.T) {
 				"  web was waiting (CrashLoopBackOff); it ended NOON with exit code 137 (signal 9): OOMKilled\nNOON  90        deleted\n"},
 		"gone well":   {deleted, `{"failing":false,"restarts":0,"containers":[],"node":"n","phase":"Running"}`, "?at=rv%3A89", "deleted NOON (was on n; restarts: 0)\nNOON  90        deleted\n"},
 		"terminating": {"", `{"failing":false,"failedBefore":true,"since":"` + noon.Format(time.RFC3339) + `","sinceKnown":true,"restarts":1,"containers":[]}`, "", "terminating; was failing since NOON; restarts: 1\n"},
+		"not deleted": {"", `{"failing":false,"finding":{"title":"Terminating","since":"` + noon.Format(time.RFC3339) + `"},"restarts":0,"containers":[]}`, "", "Terminating since NOON; restarts: 0\n"},
+		"not ready":   {"", `{"failing":false,"finding":{"title":"not ready\u001b"},"restarts":1,"containers":[` + crash + `]}`, "", "not ready\uFFFD; restarts: 1\n  web is waiting (CrashLoopBackOff); it ended NOON with exit code 137 (signal 9): OOMKilled\n"},
 		"evicted": {"", `{"failing":true,"since":"` + noon.Format(time.RFC3339) + `","sinceKnown":true,"restarts":0,"containers":[],"phase":"Failed","reason":"Evicted","message":"low on\nmemory",` +
 			`"disruption":{"since":"` + noon.Format(time.RFC3339) + `","reason":"TerminationByKubelet","message":"low on\nmemory"}}`, "",
 			"failing since NOON; restarts: 0\n  Evicted: low on memory\n  DisruptionTarget since NOON: TerminationByKubelet\n"},

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -17,6 +18,7 @@ import (
 	"github.com/watchkeeper/watchkeeper/informer/scan"
 	"github.com/watchkeeper/watchkeeper/internal/api"
 	"github.com/watchkeeper/watchkeeper/internal/change"
+	"github.com/watchkeeper/watchkeeper/internal/findings"
 	"github.com/watchkeeper/watchkeeper/internal/history"
 	"github.com/watchkeeper/watchkeeper/internal/past"
 )
@@ -75,6 +77,9 @@ func (c *call) failing() (any, error) {
 			out.Containers = append(out.Containers, container)
 		}
 	}
+	if !out.Failing {
+		out.Finding = findingOf(t.Resource, o, state.At)
+	}
 	if pod.DeletionTimestamp != nil {
 		if state, out.FailedBefore, err = c.beforeDeletion(state, key, o.UID); err != nil {
 			return nil, err
@@ -85,6 +90,18 @@ func (c *call) failing() (any, error) {
 		out.Since, out.NotBefore, out.SinceKnown, err = c.failingSince(state, key, o.UID, &budget)
 	}
 	return out, err
+}
+
+// findingOf returns the most important finding about a Pod, as its object alone has it; nil if
+// there is none.
+func findingOf(r kube.Resource, o *scan.Object, at time.Time) *api.PodFinding {
+	s := &findings.State{At: at}
+	s.Add(r, o)
+	found := s.Find()
+	if len(found) == 0 {
+		return nil
+	}
+	return &api.PodFinding{Title: strings.TrimPrefix(found[0].Title, "1 Pod "), Since: found[0].Since}
 }
 
 // beforeDeletion returns the last state before the deletion of a Pod was requested that

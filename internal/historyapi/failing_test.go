@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/informer/scan"
 	"github.com/watchkeeper/watchkeeper/internal/api"
 	"github.com/watchkeeper/watchkeeper/internal/fakeapi"
 	"github.com/watchkeeper/watchkeeper/internal/history"
@@ -184,6 +185,7 @@ func TestFailedBefore(t *testing.T) {
 		FailedBefore: true, Since: f.At(10).UTC(), SinceKnown: true, Containers: []api.FailingContainer{}, Node: "ghost",
 		Phase: "Failed", Reason: "Evicted", Message: "low on memory",
 		Disruption: &api.PodCondition{Since: f.At(20).UTC().Truncate(time.Second), Reason: "DeletionByPodGC", Message: "no node"},
+		Finding:    &api.PodFinding{Title: "Terminating", Since: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
@@ -198,5 +200,32 @@ func TestFailedBefore(t *testing.T) {
 	}
 	if got := get("stuck").Unschedulable; got == nil || got.Message != "0/5 nodes" || !got.Since.Equal(f.At(1).Truncate(time.Second)) {
 		t.Errorf("unschedulable: %+v", got)
+	}
+}
+
+// TestFailingFinding: what is a finding about a Pod is said of it, too.
+func TestFailingFinding(t *testing.T) {
+	f := newFixtureAt(t, fakeapi.New(fakeapi.Options{Allow: allow}))
+	stamp := func(seconds float64) string { return f.At(seconds).UTC().Format(time.RFC3339) }
+	pod := func(name string, rv uint64, text string) *scan.Object {
+		return pasttest.Thing(t, kube.MakeKey("default", name), rv, "kind: Pod\napiVersion: v1\nspec: {nodeName: n1}\n"+text)
+	}
+	ready := func(status string) string {
+		return fmt.Sprintf("status: {phase: Running, conditions: [{type: Ready, status: %q, lastTransitionTime: %q}]}", status, stamp(20))
+	}
+	terminating := fmt.Sprintf("metadata: {deletionTimestamp: %q, deletionGracePeriodSeconds: 30}\n", stamp(40))
+	st := f.Stream(kube.Resource{Version: "v1", Name: "pods"}, 100, 0, pod("well", 50, ready("True")), pod("not-ready", 51, ready("False")), pod("stuck", 52, terminating+ready("True")))
+	f.Events(st, 300)
+	for name, want := range map[string][2]*api.PodFinding{ // after one and two minutes
+		"well":      {},
+		"not-ready": {nil, {Title: "not ready", Since: f.At(20).UTC().Truncate(time.Second)}},
+		"stuck":     {nil, {Title: "Terminating", Since: f.At(10).UTC().Truncate(time.Second)}},
+	} {
+		for i, want := range want {
+			got := ask[api.Failing](f, "/failing/api/v1/namespaces/default/pods/"+name+"?at="+f.when(float64(60*(i+1))))
+			if diff := cmp.Diff(want, got.Finding); diff != "" || got.Failing {
+				t.Errorf("%s: %v %s", name, got.Failing, diff)
+			}
+		}
 	}
 }
