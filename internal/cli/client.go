@@ -134,6 +134,9 @@ func (c *client) get(ctx context.Context, path string, query url.Values, into an
 	d := json.NewDecoder(body)
 	d.UseNumber() // the values of patches keep their digits
 	if err := d.Decode(into); err != nil {
+		if isCut(err) {
+			return c.unreachable(err)
+		}
 		return fmt.Errorf("the answer of %s cannot be decoded: %w: is it watchkeeper?", c.server, err)
 	}
 	return nil
@@ -213,7 +216,15 @@ func (c *client) unreachable(err error) error {
 	if errors.Is(err, syscall.ECONNREFUSED) {
 		return fmt.Errorf("no server at %s: start it with 'watchkeeper serve', or use --server", c.server)
 	}
+	if isCut(err) || errors.Is(err, io.EOF) { // before the answer
+		return fmt.Errorf("the connection to %s was cut: %w: try again", c.server, err)
+	}
 	return fmt.Errorf("%s: %w: check --server", c.server, err)
+}
+
+// isCut reports whether a connection ended within an answer.
+func isCut(err error) bool {
+	return errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET)
 }
 
 // history returns what is recorded, as far as the caller may read it in the namespace, as of

@@ -195,11 +195,17 @@ func (o *exportOptions) pass(ctx context.Context, body io.Reader, to io.Writer) 
 		return fmt.Errorf("--output: %w", out.err)
 	case err != nil && ctx.Err() != nil:
 		return err
+	case isCut(err):
+		return endedEarly(out.n, err)
 	case err != nil:
 		return fmt.Errorf("the gateway sent an invalid recording, after %d bytes: %w", out.n, err)
 	}
 	o.summarize(out.n, sum)
 	return nil
+}
+
+func endedEarly(n int64, err error) error {
+	return fmt.Errorf("the recording ended early, after %d bytes: %w", n, err)
 }
 
 // A counter counts the bytes that are written, and keeps the error of a write.
@@ -242,7 +248,7 @@ func (o *exportOptions) save(ctx context.Context, body io.Reader, temp *temporar
 	defer f.Close() // it is closed already, or the export has failed
 	n, err := io.Copy(f, body)
 	if err != nil {
-		return fmt.Errorf("the recording ended early, after %d bytes: %w", n, err)
+		return endedEarly(n, err)
 	}
 	if _, err := f.Seek(0, io.SeekStart); err != nil {
 		return err

@@ -28,7 +28,7 @@ func TestExportToStdout(t *testing.T) {
 		t.Errorf("%d %s", code, errs)
 	}
 	newFakeGateway(t, map[string]string{"/export": string(demo[:len(demo)/2])})
-	if _, errs, code := run("record", "export", "-o", "-"); code != 1 || !strings.Contains(errs, "invalid recording") {
+	if _, errs, code := run("record", "export", "-o", "-"); code != 1 || !strings.Contains(errs, "the recording ended early") {
 		t.Errorf("%d %s", code, errs)
 	}
 }

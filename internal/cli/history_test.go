@@ -283,6 +283,45 @@ func TestWrongUpstream(t *testing.T) {
 	}
 }
 
+// TestConnectionCut: a connection that ends before or within an answer is said to be cut.
+func TestConnectionCut(t *testing.T) {
+	demo, err := os.ReadFile("../../demo/incident.wkr")
+	if err != nil {
+		t.Fatal(err)
+	}
+	begin := ""
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/watchkeeper/v1/history" {
+			_, _ = io.WriteString(w, recordedIndex)
+			return
+		}
+		if !strings.HasPrefix(r.URL.Path, "/watchkeeper/") {
+			_, _ = io.WriteString(w, "{}") // discovery
+			return
+		}
+		_, _ = io.WriteString(w, begin)
+		if begin != "" {
+			w.(http.Flusher).Flush()
+		}
+		panic(http.ErrAbortHandler)
+	}))
+	defer server.Close()
+	defer http.DefaultTransport.(*http.Transport).CloseIdleConnections()
+	t.Setenv("KUBECONFIG", t.TempDir()+"/none")
+	cut := "watchkeeper: the connection to " + server.URL + " was cut: "
+	for _, test := range []struct{ line, begin, want string }{
+		{"diagnose -A", "", cut + "EOF: try again\n"},
+		{"changes -A -w", `{"items":[`, cut + "unexpected EOF: try again\n"},
+		{"diagnose -A", `{"items":[`, cut + "unexpected EOF: try again\n"},
+		{"record export -A -o -", string(demo[:1000]), "watchkeeper: the recording ended early, after 1000 bytes: "},
+	} {
+		begin = test.begin
+		if _, errs, code := run(append(strings.Fields(test.line), "-s", server.URL)...); code != 1 || !strings.Contains(errs, test.want) {
+			t.Errorf("%s: %d %s", test.line, code, errs)
+		}
+	}
+}
+
 // TestPrefix: --server includes the path below which a gateway serves.
 func TestPrefix(t *testing.T) {
 	f := newFakeGateway(t, map[string]string{web: versions(t), "older": older,

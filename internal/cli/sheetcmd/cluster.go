@@ -103,7 +103,10 @@ func (c *cluster) do(ctx context.Context, method, path string, query url.Values,
 	if into == nil {
 		return nil
 	}
-	return json.NewDecoder(res.Body).Decode(into)
+	if err := json.NewDecoder(res.Body).Decode(into); err != nil {
+		return fmt.Errorf("the answer of %s cannot be read: %w", c.server, err)
+	}
+	return nil
 }
 
 // list returns the objects of a tab, in the order of the API.
