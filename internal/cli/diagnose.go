@@ -279,7 +279,11 @@ func (o *diagnoseOptions) print(w io.Writer, found api.Findings) error {
 	for _, f := range found.Items {
 		o.printFinding(&b, found.At, f)
 	}
-	for _, line := range notesOf(found) {
+	notes := notesOf(found)
+	if len(found.Items) == 0 && o.namespace != "" && *o.client.flags.Namespace == "" {
+		notes = append(notes, "other namespaces were not looked at: -A looks at all")
+	}
+	for _, line := range notes {
 		fmt.Fprintf(&b, "%s\n", o.paint(dim, termtext.Plain(refusal.InZone(line, o.stamp))))
 	}
 	_, err := w.Write(b.Bytes())

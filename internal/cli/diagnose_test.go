@@ -145,6 +145,15 @@ left out: 3 findings
 			t.Error(diff)
 		}
 	}
+	newFakeGateway(t, map[string]string{"/watchkeeper/v1/findings": `{"items":[],"namespace":"default","at":"2026-01-02T12:00:00Z","objects":7}`})
+	for line, want := range map[string]string{
+		"diagnose --utc":            "2026-01-02 12:00:00Z in namespace default: nothing fails of 7 objects\nother namespaces were not looked at: -A looks at all\n",
+		"diagnose --utc -n default": "2026-01-02 12:00:00Z in namespace default: nothing fails of 7 objects\n",
+	} {
+		if out, errs, code := run(strings.Fields(line)...); code != 0 || out != want {
+			t.Errorf("%s: %d %q %q", line, code, out, errs)
+		}
+	}
 	newFakeGateway(t, map[string]string{"/watchkeeper/v1/findings": `{"kind":"Status","code":403,"message":"you may not"}`})
 	if out, errs, code := run("diagnose", "-A"); code != 1 || out != "" || errs != "watchkeeper: you may not\n" {
 		t.Errorf("%d %q %q", code, out, errs)
