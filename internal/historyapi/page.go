@@ -15,6 +15,7 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/api"
 	"github.com/watchkeeper/watchkeeper/internal/change"
 	"github.com/watchkeeper/watchkeeper/internal/history"
+	"github.com/watchkeeper/watchkeeper/internal/words"
 )
 
 const (
@@ -147,7 +148,7 @@ func (p *page) compare(before, after *scan.Object) (*change.Change, error) {
 }
 
 // again adds to the summary of an object's creation how long before it an object of the
-// same name was deleted, if there was one.
+// same name was deleted, if there was one. Of a change in a gap, only the bounds are known.
 func (p *page) again(c *api.Change, st *history.Stream, e history.Event) error {
 	last, err := st.LastVersions(p.ctx, e.Object.Key, 0, e.Object.RV-1, 1)
 	if err != nil || len(last) == 0 || last[0].Type != kube.Deleted {
@@ -157,6 +158,18 @@ func (p *page) again(c *api.Change, st *history.Stream, e history.Event) error {
 		c.Summary = []string{c.Summary[0] + " again"}
 		return nil
 	}
-	c.Summary = []string{fmt.Sprintf("%s again, %v after its deletion", c.Summary[0], e.At.Sub(last[0].At).Round(time.Millisecond))}
+	least := e.At.Sub(last[0].At)
+	most := least
+	if !c.NotBefore.IsZero() {
+		least = c.NotBefore.Sub(last[0].At)
+	}
+	if begin := p.notBefore(st, last[0]); !begin.IsZero() {
+		most = e.At.Sub(begin)
+	}
+	apart := words.Duration(least)
+	if longest := words.Duration(most); longest != apart {
+		apart += " to " + longest
+	}
+	c.Summary = []string{fmt.Sprintf("%s again, %s after its deletion", c.Summary[0], apart)}
 	return nil
 }

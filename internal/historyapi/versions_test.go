@@ -190,3 +190,40 @@ func TestWrittenInGap(t *testing.T) {
 		t.Errorf("of a status alone, too: %+v", changes.Items)
 	}
 }
+
+// TestAgainLate: of a deletion or a creation in a late gap, the time between them has bounds.
+func TestAgainLate(t *testing.T) {
+	for name, tc := range map[string]struct {
+		late int // how many of the two come with the end of a gap that began at 20 s
+		want string
+	}{
+		"none":     {0, "created again, 30s after its deletion"},
+		"deletion": {1, "created again, 40s to 1m20s after its deletion"},
+		"both":     {2, "created again, less than 1s to 40s after its deletion"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixtureAt(t, fakeapi.New(fakeapi.Options{Allow: allow}))
+			const object = `{kind: ConfigMap, apiVersion: v1}`
+			st := f.Stream(kube.Resource{Version: "v1", Name: "configmaps"}, 100, 0, pasttest.Thing(t, "default/settings", 90, object))
+			f.Events(st, 119)
+			both := []history.Event{
+				{Type: kube.Deleted, Object: pasttest.Thing(t, "default/settings", 160, object)},
+				{Type: kube.Added, Object: pasttest.Thing(t, "default/settings", 161, object)},
+			}
+			if err := st.AppendLate(both[:tc.late], 165, f.At(20), f.At(60)); err != nil {
+				t.Fatal(err)
+			}
+			if tc.late < 1 {
+				f.Event(st, kube.Deleted, "default/settings", 170, object)
+			}
+			if tc.late < 2 {
+				f.Event(st, kube.Added, "default/settings", 200, object)
+			}
+			f.Events(st, 300)
+			items := ask[api.Versions](f, "/versions/api/v1/namespaces/default/configmaps/settings").Items
+			if len(items) == 0 || items[0].Type != api.Added || items[0].Summary[0] != tc.want {
+				t.Errorf("%q", lines(items))
+			}
+		})
+	}
+}
