@@ -33,7 +33,7 @@ test('each change has a description', async () => {
     const list = await rows(page);
     assert.deepEqual(list.filter((row) => row.startsWith('Service')), [
       `Service ${name} deleted | ${ns}`,
-      `Service ${name} | ${ns} · label tier=front added by kubectl-label`,
+      `Service ${name} | ${ns} · label tier=front added · by kubectl-label`,
       `Service ${name} created | ${ns} · by kubectl-create`,
     ]);
     return true;

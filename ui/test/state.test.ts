@@ -8,6 +8,7 @@ import { boardRow, nodeOf, NODE_FIELDS, podOf, POD_FIELDS } from '../src/data/co
 import { besideReason, ends, endWords } from '../src/data/crash';
 import { nodeRow, podRow, type Node } from '../src/data/objects';
 import { describe, seconds, State, stateAt, type ContainerStatus, type Pod } from '../src/data/state';
+import type { When } from '../src/time/words';
 import type { Row } from '@watchkeeper/informer';
 import { rowOf } from './row';
 
@@ -148,13 +149,17 @@ test('a reason is named once', () => {
 
 test('nothing of a deleted Pod runs, and its age is that of its life', async () => {
   const { containerWords } = await import('../src/panel/pod');
-  const { lifetime } = await import('../src/panel/lifetime');
+  const { deletionOf, lifetime } = await import('../src/panel/lifetime');
   const at = (s: number): string => new Date(s * 1000).toISOString();
   const running = { state: { running: { startedAt: at(1000) } } };
-  assert.equal(containerWords(running, 1100, false), 'running for 100s');
-  assert.equal(containerWords(running, 1100, true), 'ran for 100s');
-  assert.equal(lifetime(at(1000), 1100, 0), '100s ago');
-  assert.match(lifetime(at(1000), 1100, 1060), /:40, lived 60s$/);
+  assert.equal(containerWords(running, 1100, null), 'running for 100s');
+  assert.equal(containerWords(running, 1100, deletionOf({ time: at(1100) })), 'ran for 100s');
+  assert.equal(lifetime(at(1000), 1100, null), '100s ago');
+  const lived = (time: number, notBefore?: number) => lifetime(at(1000), 1100, deletionOf({ time: at(time), notBefore: notBefore && at(notBefore) } as When));
+  assert.match(lived(1060), /:40, lived 60s$/);
+  // Deleted in a time that was not observed, and created before it, or in it.
+  assert.match(lived(1060, 1020), /:40, lived at least 20s$/);
+  assert.match(lived(1060, 990), /:40, lived at most 60s$/);
 });
 
 test('the clock of a Node that is ahead cuts no time of a container or a condition', async () => {
@@ -167,7 +172,7 @@ test('the clock of a Node that is ahead cuts no time of a container or a conditi
     }, {}, { managedFields: [{ time: at(2000) }, { subresource: 'status', time: at(1000) }] });
     const { metadata, status } = aligned(object);
     const [container] = status!.containerStatuses!;
-    assert.equal(containerWords(container, 1100, false), 'running for 102s', `${by} s ahead`);
+    assert.equal(containerWords(container, 1100, null), 'running for 102s', `${by} s ahead`);
     assert.equal(seconds(container.lastState!.terminated!.finishedAt), 995);
     assert.deepEqual(status!.conditions!.map((c) => conditionSince(metadata, c)), [1000, 990]);
     assert.equal(conditionSince(metadata, object.status!.conditions![0]), 1000); // of any object
@@ -177,10 +182,12 @@ test('the clock of a Node that is ahead cuts no time of a container or a conditi
 
 test('what is said of an object that was not found', async () => {
   const { gone } = await import('../src/panel/last');
-  const nothing = { was: null, created: 0 };
+  const nothing = { was: null, created: null };
   assert.equal(gone(nothing, false, false), 'Not found, and nothing of it is recorded: check the name.');
   assert.equal(gone(nothing, false, true), 'It did not exist at this moment, and nothing of it is recorded before.');
-  assert.match(gone({ was: null, created: 1000_000 }, false, true), /^It did not exist yet at this moment: it was created at .*16:40/);
+  const created = (notBefore?: string) => gone({ was: null, created: { time: '1970-01-01T00:16:40Z', notBefore } }, false, true);
+  assert.match(created(), /^It did not exist yet at this moment: it was created at .*16:40[^(]*\.$/);
+  assert.match(created('1970-01-01T00:12:00Z'), /16:40.* \(not before .*12:00\)\.$/);
 });
 
 test('a Pod that is being deleted waits for its finalizers', async () => {

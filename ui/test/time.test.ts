@@ -241,6 +241,8 @@ test('status updates of an object are one line', async () => {
   assert.deepEqual(folded, [3, '1040', 1]);
   const [run] = foldStatus(items, () => false);
   assert.match('updates' in run ? runWords(run) : '', /^3 status updates, .*:17:30 – .*:17:50$/);
+  const late = foldStatus([version(1070, '/status'), { ...version(1060, '/status'), notBefore: at(1000) }], () => false)[0];
+  assert.match('updates' in late ? runWords(late) : '', /^2 status updates, .*:17:40 \(not before .*:16:40\) – .*:17:50$/);
   assert.deepEqual(foldStatus(items, () => true), items, 'with the switch, all are listed');
   assert.equal(foldStatus(items, (item) => item.resourceVersion === '1060').length, 6, 'the shown version stays apart');
 });

@@ -5,13 +5,19 @@
 
 import { messageOf } from '../app/api';
 import { useEffect, useState } from 'preact/hooks';
-import { history } from '../time/history';
-import { full } from '../time/words';
+import { history, type Change as Version } from '../time/history';
+import { full, when } from '../time/words';
 import { editsBetween, type Edit } from '../write/patch';
 import { Change } from './change';
 import { Controlled, type FormProps } from './forms';
 import { contentOf } from './object';
 import { earlierStates, type Earlier } from './versions';
+
+/** What a version changed, in a line. */
+function changed({ summary }: Version): string {
+  const [first, ...more] = summary ?? [];
+  return first ? ` · ${first}${more.length ? ` and ${more.length} more` : ''}` : '';
+}
 
 export function Rollback({ subject, version = '', ...rest }: FormProps) {
   const { path, object } = subject;
@@ -28,7 +34,7 @@ export function Rollback({ subject, version = '', ...rest }: FormProps) {
       // It is older, or it is not the first one of its state.
       const one = await history.version(path, version, stop.signal);
       if (!one?.object || one.resourceVersion !== version) throw new Error(`The version ${version} is not recorded any more.`);
-      return [...found, { rv: version, time: one.time, content: contentOf(one.object), object: one.object }];
+      return [...found, { rv: version, change: one, content: contentOf(one.object), object: one.object }];
     };
     load().then(setStates, (error: unknown) => stop.signal.aborted || setProblem(messageOf(error)));
     return () => stop.abort();
@@ -38,18 +44,17 @@ export function Rollback({ subject, version = '', ...rest }: FormProps) {
   const ofReplicas = all?.find(({ path }) => path.join() === 'spec,replicas');
   const edits = all && (replicas ? all : all.filter((edit) => edit !== ofReplicas));
   const { name } = object.metadata;
-  const when = state ? full(Date.parse(state.time)) : '';
   return (
     <Change
       {...rest} subject={subject} press="Roll back" edits={edits} complete={states !== null}
       blocked={problem || (states?.length === 0 ? 'No other version of it is recorded.' : '')}
-      words={`Rolled ${name} back to the version of ${when}.`} undone={`Undone: ${name} is as it was before.`}
+      words={`Rolled ${name} back to the version of ${state ? when(state.change, full) : ''}.`} undone={`Undone: ${name} is as it was before.`}
     >
       {!states && !problem && <p class="muted">Loading versions.</p>}
       {states && states.length > 0 && (
         <label class="field">Version{' '}
           <select value={state?.rv} onChange={(event) => choose(event.currentTarget.value)}>
-            {states.map(({ rv, time }) => <option key={rv} value={rv}>{full(Date.parse(time))} · RV {rv}</option>)}
+            {states.map(({ rv, change }) => <option key={rv} value={rv}>{when(change, full)} · RV {rv}{changed(change)}</option>)}
           </select>
         </label>
       )}

@@ -9,9 +9,9 @@ import { contentOf } from './object';
 
 /** A state of an object that lasted for one version or several. */
 export interface Earlier {
-  /** Its oldest loaded version, as an RV, and its time. */
+  /** Its oldest loaded version: its RV, and when and what was changed. */
   rv: string;
-  time: string;
+  change: Change;
   content: Record<string, unknown>;
   object: { spec?: { replicas?: number } };
 }
@@ -20,10 +20,11 @@ export interface Earlier {
 export function earlierStates(versions: readonly Change[], current: object): Earlier[] {
   const states: Earlier[] = [];
   let last: Record<string, unknown> = contentOf(current);
-  for (const { type, object, resourceVersion: rv, time } of versions) {
+  for (const change of versions) {
+    const { type, object, resourceVersion: rv } = change;
     if (type === 'DELETED' || type === 'FOLDED' || !object) continue;
     const content = contentOf(object);
-    const state = { rv, time, content, object };
+    const state = { rv, change, content, object };
     if (!same(content, last)) states.push(state);
     else if (states.length && same(states.at(-1)!.content, content)) states[states.length - 1] = state;
     last = content;

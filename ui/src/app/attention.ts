@@ -110,18 +110,18 @@ export function othersOf(times: number[]): { others: number; since: number } | n
   return first < 0 ? null : { others: sorted.length - first, since: sorted[first] };
 }
 
-/** Since when the first Pod of an entry fails, in seconds since 1970: `ask` returns what the history knows of a row, if it does. */
-export function failingSince({ rows, since, state }: Need, ask: (row: number) => Failing | undefined): { since: number; known: boolean } {
-  let known = true;
-  if (state !== 'failing') return { since, known };
+/** Since when the first Pod of an entry fails, in seconds since 1970, and `from` which answer of the history. `ask` returns what the history knows of a row, if it does. */
+export function failingSince({ rows, since, state }: Need, ask: (row: number) => Failing | undefined): { since: number; from?: Failing } {
+  let from: Failing | undefined;
+  if (state !== 'failing') return { since };
   for (const row of rows.slice(0, maxAsked)) {
     const answer = ask(row);
     const at = answer?.failing ? seconds(answer.since) : 0;
     if (!at || at >= since) continue;
     since = at;
-    known = answer!.sinceKnown === true;
+    from = answer;
   }
-  return { since, known };
+  return { since, ...(from && { from }) };
 }
 
 const compare = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);
@@ -157,6 +157,7 @@ export interface Finding {
   messages?: string[];
   since?: string;
   sinceKnown?: boolean;
+  notBefore?: string;
   /** How many of the objects fail only since `othersSince`. */
   others?: number;
   othersSince?: string;

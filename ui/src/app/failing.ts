@@ -34,6 +34,9 @@ interface PodCondition {
   message?: string;
 }
 
+/** Whether `since` is when it began, and not only the first time when it was observed. */
+export const exactly = ({ sinceKnown, notBefore }: Pick<Failing, 'sinceKnown' | 'notBefore'>): boolean => sinceKnown === true && !notBefore;
+
 /** Discards the answers: they were for another reader. */
 export function forgetFailing(): void {
   asked.clear();

@@ -5,7 +5,7 @@
 
 import { useEffect, useState } from 'preact/hooks';
 import { compared, mode } from '../app/state';
-import { clock } from '../time/words';
+import { when, type When } from '../time/words';
 import { history, type Change, type ObjectDifference } from '../time/history';
 import { playhead } from '../time/playback';
 import { hunks } from './diff';
@@ -31,8 +31,11 @@ export function Comparison({ path, picked, items, version }: { path: string; pic
   useEffect(() => {
     if (!from || !to) return;
     const stop = new AbortController();
-    history.difference(path, from, to, stop.signal).then(
-      (difference) => {
+    // The list has when a version was written; the difference only has the time at which it was observed.
+    const version = (rv: string) => (items.some(({ resourceVersion }) => resourceVersion === rv) ? undefined : history.version(path, rv, stop.signal));
+    Promise.all([history.difference(path, from, to, stop.signal), ...[from, to].map((moment) => (moment.startsWith('rv:') && picked.includes(moment.slice(3)) ? version(moment.slice(3)) : undefined))]).then(
+      ([answer, ofFrom, ofTo]) => {
+        const difference = { ...answer, from: ofFrom ?? answer.from, to: ofTo ?? answer.to };
         if (Date.parse(difference.from.time) > Date.parse(difference.to.time)) return reverse(pair === reversed ? '' : pair);
         setFound(difference);
         setMessage('');
@@ -51,7 +54,7 @@ export function Comparison({ path, picked, items, version }: { path: string; pic
     <section class="comparison" aria-label="Comparison">
       <header>
         <p role="status">
-          <Bound side={sides[0]} time={found?.from.time} rv={item ? (item.from ?? 'none') : ''} /> <span class="muted" aria-label="to">→</span> <Bound side={sides[1]} time={found?.to.time} rv={item ? (item.to ?? 'none') : ''} />
+          <Bound side={sides[0]} found={found?.from} rv={item ? (item.from ?? 'none') : ''} /> <span class="muted" aria-label="to">→</span> <Bound side={sides[1]} found={found?.to} rv={item ? (item.to ?? 'none') : ''} />
         </p>
         <button class="quiet" aria-label="Close the comparison" title="Close the comparison" onClick={() => (compared.value = { path, versions: [] })}>
           <svg width="12" height="12" viewBox="0 0 16 16" aria-hidden="true"><path d="M3.4 2 8 6.6 12.6 2 14 3.4 9.4 8l4.6 4.6-1.4 1.4L8 9.4 3.4 14 2 12.6 6.6 8 2 3.4z" /></svg>
@@ -69,12 +72,12 @@ const linesOf = ({ type, changes, before, object }: NonNullable<ObjectDifference
   type === 'ADDED' ? [wholeObject(object, '+')] : type === 'DELETED' ? [wholeObject(before, '-')] : hunks(changes ?? [], before);
 
 /** A bound by time and RV. `rv` is that of the object at the shown moment; "none" if it does not exist. */
-function Bound({ side, time, rv }: { side: Side; time: string | undefined; rv: string }) {
-  const at = side.time || (side.rv && time ? Date.parse(time) : 0);
+function Bound({ side, found, rv }: { side: Side; found: When | undefined; rv: string }) {
+  const at: When | undefined = side.time ? { time: new Date(side.time).toISOString(), notBefore: side.notBefore } : side.rv ? found : undefined;
   const version = side.rv || rv;
   return (
     <span class="bound">
-      <b>{at ? clock(at) : side.rv ? '' : 'now'}</b> {rv === 'none' ? <span class="muted">does not exist</span> : version && <span class="muted mono">RV {version}</span>}
+      <b>{at ? when(at) : side.rv ? '' : 'now'}</b> {rv === 'none' ? <span class="muted">does not exist</span> : version && <span class="muted mono">RV {version}</span>}
     </span>
   );
 }

@@ -4,7 +4,7 @@
 /** The state of a Pod in words: of one that fails, since when and why. */
 
 import { useEffect, useState } from 'preact/hooks';
-import { loadFailing, type Failing } from '../app/failing';
+import { exactly, loadFailing, type Failing } from '../app/failing';
 import { stateName } from '../board/palette';
 import { ends, endWords, type Termination } from '../data/crash';
 import { age, count } from '../data/quantity';
@@ -12,7 +12,7 @@ import { seconds, State, stateAt, type Described, type Pod } from '../data/state
 import { Shape } from '../shell/shape';
 import { WORDS } from '../shell/words';
 import { recorded } from '../time/playback';
-import { clock } from '../time/words';
+import { clock, when } from '../time/words';
 
 interface Props {
   pod: Pod;
@@ -45,9 +45,9 @@ export function PodState({ pod, described, at, now, lostNode }: Props) {
   }
   return (
     <section class="state">
-      <p class={`words ${state}`}><Shape state={state} size={16} /> <b>{described.text}</b>{fails ? ', failing' : ''} for {age(now - since)}</p>
+      <p class={`words ${state}`}><Shape state={state} size={16} /> <b>{described.text}</b>{fails ? ', failing' : ''} for {failing?.failing && !exactly(failing) ? 'at least ' : ''}{age(now - since)}</p>
       {fails && failing?.failing
-        ? <p class="muted">{!failing.sinceKnown ? `Before ${clock(since * 1000)}, when the recording starts` : `Since ${clock(since * 1000)}${failing.notBefore ? ` (not before ${clock(Date.parse(failing.notBefore))})` : ''}`}{described.restarts > 0 && ` · ${count(described.restarts, 'restart')}`}</p>
+        ? <p class="muted">{!failing.sinceKnown ? `Before ${clock(since * 1000)}, when the recording starts` : `Since ${when({ time: failing.since!, notBefore: failing.notBefore })}`}{described.restarts > 0 && ` · ${count(described.restarts, 'restart')}`}</p>
         : <p class="muted">{is === described.state ? WORDS[state] : `running again, ${described.ready} of ${count(described.containers, 'container')} ready`}</p>}
       {fails && <Ends pod={pod} failing={failing} now={now} />}
       {state !== 'ready' && state !== 'succeeded' && messagesOf(pod).map((message) => <p key={message}>{message}</p>)}

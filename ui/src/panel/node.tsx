@@ -12,7 +12,7 @@ import { Allocations } from '../details/allocations';
 import { Shape } from '../shell/shape';
 import { clock } from '../data/clock';
 import { Events } from './events';
-import { Lifetime } from './lifetime';
+import { Lifetime, type Deletion } from './lifetime';
 import { Conditions, Labels } from './pod';
 
 export interface NodeObject {
@@ -21,7 +21,7 @@ export interface NodeObject {
   status?: { conditions?: Condition[]; allocatable?: Record<string, string>; nodeInfo?: Record<string, string>; addresses?: { type: string; address: string }[] };
 }
 
-export function NodeOverview({ node, at, now, deleted = 0 }: { node: NodeObject; at: string; now: number; deleted?: number }) {
+export function NodeOverview({ node, at, now, deleted = null }: { node: NodeObject; at: string; now: number; deleted?: Deletion | null }) {
   void refresh.value;
   const { metadata, spec = {}, status = {} } = node;
   const known = cluster.nodes.get(metadata.name);
@@ -55,7 +55,7 @@ export function NodeOverview({ node, at, now, deleted = 0 }: { node: NodeObject;
       <Pods node={metadata.name} />
       <Conditions of={node} good={(c) => c.status === (c.type === 'Ready' ? 'True' : 'False')} now={now} />
       <Labels labels={metadata.labels} />
-      <Events kind="Node" namespace="" name={metadata.name} uid={metadata.uid ?? ''} at={at} now={deleted ? clock.now() : now} deleted={deleted} version={metadata.resourceVersion} />
+      <Events kind="Node" namespace="" name={metadata.name} uid={metadata.uid ?? ''} at={at} now={deleted ? clock.now() : now} deleted={deleted?.at ?? 0} version={metadata.resourceVersion} />
     </>
   );
 }

@@ -12,7 +12,7 @@ import { KindDetails } from '../details/kinds';
 import type { Thing } from '../details/objects';
 import { kindId } from '../details/places';
 import { Events } from './events';
-import { Lifetime } from './lifetime';
+import { Lifetime, type Deletion } from './lifetime';
 import { failingPods, replicaWords } from './replicas';
 import { Conditions, Labels } from './pod';
 
@@ -31,16 +31,16 @@ export interface AnyObject {
 const BAD = /Failure|Failed|Pressure|Unavailable|Limited/;
 
 /** The moment of what belongs to an object: of a deleted one, just before its deletion. */
-export const momentOf = (at: string, deleted: number): string => (deleted ? new Date(1000 * deleted - 1).toISOString() : at);
+export const momentOf = (at: string, deleted: Deletion | null): string => (deleted ? new Date(1000 * deleted.at - 1).toISOString() : at);
 
-export function ObjectOverview({ object, path, at, now, deleted = 0 }: { object: AnyObject; path: string; at: string; now: number; deleted?: number }) {
+export function ObjectOverview({ object, path, at, now, deleted = null }: { object: AnyObject; path: string; at: string; now: number; deleted?: Deletion | null }) {
   const { kind = '', metadata, spec = {}, status = {} } = object;
   const namespace = metadata.namespace ?? '';
   const owns = spec.replicas !== undefined;
   void refresh.value;
   // The board has another moment, or none.
-  const elsewhere = deleted > 0 || absent.value !== '' || misplaced.value;
-  const replicas = replicaWords(status.readyReplicas ?? 0, spec.replicas ?? 0, elsewhere ? 0 : failingPods(cluster, kind, namespace, metadata.name), deleted > 0);
+  const elsewhere = deleted !== null || absent.value !== '' || misplaced.value;
+  const replicas = replicaWords(status.readyReplicas ?? 0, spec.replicas ?? 0, elsewhere ? 0 : failingPods(cluster, kind, namespace, metadata.name), deleted !== null);
   return (
     <>
       {object.message && <section class="state"><p><b>{object.reason}</b></p><p>{object.message}</p></section>}
@@ -58,7 +58,7 @@ export function ObjectOverview({ object, path, at, now, deleted = 0 }: { object:
       <KindDetails key={kindId(object.apiVersion ?? '', kind)} path={path} object={object as Thing} at={momentOf(at, deleted)} now={now} />
       <Conditions of={object} good={(c) => (c.status === 'True') !== BAD.test(c.type)} now={now} />
       <Labels labels={metadata.labels} />
-      {kind !== 'Event' && <Events namespace={namespace} name={metadata.name} uid={metadata.uid ?? ''} at={at} now={deleted ? clock.now() : now} deleted={deleted} version={metadata.resourceVersion} />}
+      {kind !== 'Event' && <Events namespace={namespace} name={metadata.name} uid={metadata.uid ?? ''} at={at} now={deleted ? clock.now() : now} deleted={deleted?.at ?? 0} version={metadata.resourceVersion} />}
     </>
   );
 }

@@ -13,10 +13,11 @@ import type { Thing } from '../details/objects';
 import { Relations } from '../details/relations-tab';
 import { Actions, CreateAgain } from '../shell/actions';
 import { Shape } from '../shell/shape';
-import { zoned } from '../time/words';
+import { when, zoned } from '../time/words';
 import type { Stored } from '../write/write';
 import { Copy } from './copy';
 import { gone, useLast } from './last';
+import { deletionOf } from './lifetime';
 import { Logs } from './logs';
 import { NodeOverview, type NodeObject } from './node';
 import { momentOf, ObjectOverview, type AnyObject } from './object';
@@ -54,9 +55,9 @@ function Selected({ sel }: { sel: NonNullable<Selection> }) {
   const value = last?.was?.object ?? found ?? known.value;
   const at = known.value ? lastContact : moment;
   const error = lastContact && value ? '' : refused;
-  // Of a deleted object, everything is shown as of its deletion.
-  const deleted = last?.was ? last.was.deleted / 1000 : 0;
-  const now = deleted || today;
+  // Of a deleted object, everything is shown as of its deletion, or when it was last observed before.
+  const deleted = last?.was ? deletionOf(last.was.deletion) : null;
+  const now = deleted?.notBefore ?? today;
   const isEvent = /\/events\/[^/]+$/.test(path); // its story is that of what it is about
   const tabs = ['overview', ...(isEvent ? [] : ['story', 'relations']), 'yaml', ...(isPod ? ['logs'] : []), 'versions'];
   const shown = tabs.includes(tab.value) ? tab.value : 'overview';
@@ -87,11 +88,11 @@ function Selected({ sel }: { sel: NonNullable<Selection> }) {
       </div>
       <div class={`content ${outdated ? 'outdated' : ''}`} id="tab-panel" role="tabpanel" aria-labelledby={`tab-${shown}`} aria-busy={outdated}>
         {lost.value > 0 && <p class="unknown-since"><Shape state="unknown" size={14} /> <b>Unknown since {zoned(lost.value)}.</b> This is the last known state.</p>}
-        {last?.was && <p class="was-deleted"><Shape state="terminating" size={14} /> <b>Deleted at {zoned(last.was.deleted)}.</b> This is its last recorded state. <CreateAgain path={path} object={last.was.object as Stored} /></p>}
+        {last?.was && <p class="was-deleted"><Shape state="terminating" size={14} /> <b>Deleted at {when(last.was.deletion, zoned)}.</b> This is its last recorded state. <CreateAgain path={path} object={last.was.object as Stored} /></p>}
         {error && !last?.was && <p class="failure">{missing && (row < 0 || moment) ? gone(last, value !== null, moment !== '') : error}</p>}
         {!value && !error && shown !== 'versions' && shown !== 'story' && <p class="muted">loading</p>}
-        {shown === 'story' && <StoryTab path={path} version={sel.kind === 'object' ? `${lost.value} ${value?.metadata.resourceVersion}` : version} deleted={1000 * deleted} />}
-        {shown === 'versions' && <Versions path={path} version={version} folding={sel.kind === 'object'} deleted={deleted > 0} />}
+        {shown === 'story' && <StoryTab path={path} version={sel.kind === 'object' ? `${lost.value} ${value?.metadata.resourceVersion}` : version} deleted={1000 * (deleted?.at ?? 0)} />}
+        {shown === 'versions' && <Versions path={path} version={version} folding={sel.kind === 'object'} deleted={deleted !== null} />}
         {value && shown === 'overview' && (isPod ? <PodOverview pod={value} at={at} now={now} deleted={deleted} /> : sel.kind === 'node' ? <NodeOverview node={value} at={at} now={now} deleted={deleted} /> : <ObjectOverview object={value} path={path} at={at} now={now} deleted={deleted} />)}
         {value && shown === 'relations' && <Relations path={path} object={value as Thing} at={momentOf(at, deleted)} now={now} />}
         {value && shown === 'yaml' && <YAML object={value} />}

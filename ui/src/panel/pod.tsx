@@ -13,12 +13,12 @@ import { containerState, describe, State, seconds, type Condition, type Containe
 import { Shape } from '../shell/shape';
 import { Events } from './events';
 import { messagesOf, PodState } from './failing';
-import { Lifetime } from './lifetime';
+import { lasted, Lifetime, type Deletion } from './lifetime';
 
 type Container = NonNullable<NonNullable<Pod['spec']>['containers']>[number];
 
-/** The last state of a deleted Pod if `deleted` is when, in seconds since 1970, and not 0. */
-export function PodOverview({ pod: read, at, now, deleted = 0 }: { pod: Pod; at: string; now: number; deleted?: number }) {
+/** The last state of a Pod if it was deleted. */
+export function PodOverview({ pod: read, at, now, deleted = null }: { pod: Pod; at: string; now: number; deleted?: Deletion | null }) {
   void refresh.value;
   const pod = aligned(read);
   const { metadata, spec = {}, status = {} } = pod;
@@ -43,7 +43,7 @@ export function PodOverview({ pod: read, at, now, deleted = 0 }: { pod: Pod; at:
       </section>
       <Conditions of={pod} good={(c) => c.status === 'True'} now={now} />
       <Labels labels={metadata.labels} />
-      <Events namespace={metadata.namespace ?? ''} name={metadata.name} uid={metadata.uid ?? ''} at={at} now={deleted ? clock.now() : now} deleted={deleted} version={metadata.resourceVersion} />
+      <Events namespace={metadata.namespace ?? ''} name={metadata.name} uid={metadata.uid ?? ''} at={at} now={deleted ? clock.now() : now} deleted={deleted?.at ?? 0} version={metadata.resourceVersion} />
     </>
   );
 }
@@ -63,19 +63,20 @@ function WasDeleted({ pod }: { pod: Pod }) {
 export const waitsFor = ({ metadata }: Pod): string[] => (metadata.deletionTimestamp ? (metadata.finalizers ?? []) : []);
 
 /** The state of a container in words. One of a deleted Pod only ran. */
-export function containerWords({ state = {} }: ContainerStatus, now: number, deleted: boolean): string {
+export function containerWords({ state = {} }: ContainerStatus, now: number, deleted: Deletion | null): string {
   const { running, waiting, terminated } = state;
-  if (running) return `${deleted ? 'ran' : 'running'} for ${age(now - seconds(running.startedAt))}`;
+  const since = (time: string | undefined): string => (deleted ? lasted(seconds(time), deleted) : age(now - seconds(time)));
+  if (running) return `${deleted ? 'ran' : 'running'} for ${since(running.startedAt)}`;
   if (waiting) return waiting.reason ?? 'waiting';
   if (!terminated) return 'not started';
-  return `${terminated.reason ?? 'terminated'}, code ${terminated.exitCode ?? 0}, ${age(now - seconds(terminated.finishedAt))} ${deleted ? 'before' : 'ago'}`;
+  return `${terminated.reason ?? 'terminated'}, code ${terminated.exitCode ?? 0}, ${since(terminated.finishedAt)} ${deleted ? 'before' : 'ago'}`;
 }
 
-function ContainerRow({ container, status = {}, kind, now, deleted }: { container: Container; status?: ContainerStatus; kind?: 'init' | 'sidecar'; now: number; deleted: number }) {
+function ContainerRow({ container, status = {}, kind, now, deleted }: { container: Container; status?: ContainerStatus; kind?: 'init' | 'sidecar'; now: number; deleted: Deletion | null }) {
   const is = containerState(status);
   // Nothing of a deleted Pod runs or waits.
   const state = deleted && is !== State.failing && is !== State.succeeded ? 'terminating' : stateName(is);
-  const words = containerWords(status, now, deleted > 0);
+  const words = containerWords(status, now, deleted);
   const requests = Object.entries(container.resources?.requests ?? {}).map(([name, value]) => `${name} ${value}`).join(', ');
   return (
     <li>

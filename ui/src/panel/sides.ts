@@ -10,6 +10,7 @@ export interface Side {
   rv: string;
   /** In milliseconds since 1970; 0 for now. */
   time: number;
+  notBefore?: string;
 }
 
 /**
@@ -19,7 +20,7 @@ export interface Side {
 export function sidesOf(picked: readonly string[], items: readonly Change[], moment: number): [Side, Side] | null {
   if (!picked.length) return null;
   const place = (rv: string): number => items.findIndex((item) => item.resourceVersion === rv);
-  const sides = picked.map((rv): Side => ({ rv, time: place(rv) < 0 ? 0 : Date.parse(items[place(rv)].time) }));
+  const sides = picked.map((rv): Side => (place(rv) < 0 ? { rv, time: 0 } : { rv, time: Date.parse(items[place(rv)].time), notBefore: items[place(rv)].notBefore }));
   if (sides.length === 1) {
     const [one] = sides;
     const shown = { rv: '', time: moment };

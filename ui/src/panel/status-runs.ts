@@ -4,7 +4,7 @@
 /** Folds the versions of an object in which only its status changed. */
 
 import { count } from '../data/quantity';
-import { clock } from '../time/words';
+import { when } from '../time/words';
 import type { Change } from '../time/history';
 
 /** Consecutive status updates, and what is folded between them. The newest first. */
@@ -36,7 +36,7 @@ export function foldStatus(items: readonly Change[], keep: (item: Change) => boo
 }
 
 /** A run in words: `37 status updates, 14:02:09 – 14:10:00`. */
-export const runWords = ({ updates, from, to }: StatusRun): string => {
-  const [first, last] = [clock(Date.parse(from)), clock(Date.parse(to))];
+export const runWords = ({ updates }: StatusRun): string => {
+  const [first, last] = [when(updates.at(-1)!), when(updates[0])];
   return `${count(updates.length, 'status update')}, ${first === last ? first : `${first} – ${last}`}`;
 };

@@ -10,7 +10,7 @@ import { count } from '../data/quantity';
 import { walkList } from '../time/change-row';
 import { playhead, showRV } from '../time/playback';
 import { spanWords } from '../time/window';
-import { clock, full, zoned } from '../time/words';
+import { clock, full, when, zoned } from '../time/words';
 import { others, Teller, type Cause, type Entry, type Named, type Told } from './story';
 import { LENGTHS, maxPause, minPause, storyQuery, useStory } from './told';
 
@@ -127,7 +127,7 @@ const Mark = ({ severity }: { severity: Told['severity'] }) => (
 function When({ teller, episode }: { teller: Teller; episode: Told }) {
   const first = episode.entries[0];
   const words = teller.span(episode);
-  return first ? <button class="when link mono" title={`Show the board at its begin, ${full(Date.parse(first.time))}`} onClick={() => showEntry(teller, first)}>{words}</button> : <span class="when mono">{words}</span>;
+  return first ? <button class="when link mono" title={`Show the board at its begin, ${when(first, full)}`} onClick={() => showEntry(teller, first)}>{words}</button> : <span class="when mono">{words}</span>;
 }
 
 /** What the objects say; the field leads to the version that says so, if that is one of the entries. */
@@ -164,7 +164,7 @@ function EntryRow({ teller, entry }: { teller: Teller; entry: Entry }) {
   const current = mode.value?.at === `rv:${entry.resourceVersion}`;
   return (
     <li class={current ? 'current' : ''} onKeyDown={(event) => void walkList(event, '.episodes')}>
-      <button class="pick link mono" aria-current={current ? 'true' : undefined} title={`Show the board at this time: ${full(Date.parse(entry.time))}, resourceVersion ${entry.resourceVersion}`} onClick={() => showEntry(teller, entry)}><time dateTime={entry.time}>{teller.clock(entry.time)}</time></button>
+      <button class="pick link mono" aria-current={current ? 'true' : undefined} title={`Show the board at this time: ${when(entry, full)}, resourceVersion ${entry.resourceVersion}`} onClick={() => showEntry(teller, entry)}><time dateTime={entry.time}>{teller.clock(entry.time)}</time></button>
       <ObjectLink teller={teller} object={entry} />
       <span class="what"><Breaks text={teller.what(entry)} />{entry.by?.length ? <span class="muted"> by {entry.by.join(', ')}</span> : null}</span>
     </li>

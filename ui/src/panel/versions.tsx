@@ -5,7 +5,7 @@
 
 import { useEffect, useState } from 'preact/hooks';
 import { compared, mode, statusUpdates } from '../app/state';
-import { clock } from '../time/words';
+import { when } from '../time/words';
 import { RollBack } from '../shell/actions';
 import { ChangeRow, showMoment, walkList } from '../time/change-row';
 import { history, refreshed, versionKey, type Change, type Page } from '../time/history';
@@ -66,7 +66,7 @@ export function Versions({ path, version, folding, deleted }: { path: string; ve
             compare={item.type === 'FOLDED' ? undefined : { on: picked.includes(item.resourceVersion), toggle: () => toggle(item.resourceVersion) }}
           >
             {item.type === 'FOLDED' && item.folded && (
-              <>{Object.entries(item.folded.noise ?? {}).map(([kind, n]) => `${kind} ${n}×`).join(', ')}, since {clock(Date.parse(item.folded.oldest.time))}</>
+              <>{Object.entries(item.folded.noise ?? {}).map(([kind, n]) => `${kind} ${n}×`).join(', ')}, since {when({ time: item.folded.oldest.time, notBefore: item.notBefore })}</>
             )}
           </ChangeRow>
         )))}

@@ -4,7 +4,7 @@
 import { useEffect } from 'preact/hooks';
 import { absent, lost, misplaced } from '../app/contact';
 import { failingSince, othersOf, nodeNeeds, needsOf, type Finding, type Need } from '../app/attention';
-import { failingOf, type Failing } from '../app/failing';
+import { exactly, failingOf, type Failing } from '../app/failing';
 import { findings, followFindings } from '../app/findings';
 import { refresh, cluster, filter, mode, scope, selection, selectionOf, selectRow, status } from '../app/state';
 import type { BoardView } from '../board/view';
@@ -16,6 +16,7 @@ import { recorded } from '../time/playback';
 import { Unknown } from './unknown';
 import { Shape } from './shape';
 import { SideTabs } from './side-tabs';
+import { when } from '../time/words';
 
 /** How many entries are listed; the rest are counted. */
 const maxEntries = 60;
@@ -76,7 +77,7 @@ function useFindings(): void {
 }
 
 function Found({ finding, now }: { finding: Finding; now: number }) {
-  const { severity, kind, namespace, name, path, title, messages, since, sinceKnown, others, othersSince } = finding;
+  const { severity, kind, namespace, name, path, title, messages, since, others, othersSince } = finding;
   const state = severity === 'critical' ? 'failing' : 'pending';
   return (
     <li>
@@ -84,7 +85,7 @@ function Found({ finding, now }: { finding: Finding; now: number }) {
         <Shape state={state} size={14} />
         <b class="mono">{name}</b>
         <span class="muted"><span class={`words ${state}`}>{title}</span> · {kind}{namespace && ` · ${namespace}`}</span>
-        {since && <time class="muted" title={sinceKnown ? undefined : 'It began before'}>{age(Math.max(0, now - seconds(since)))}{sinceKnown ? '' : '+'}{others && othersSince ? `, ${others} ${age(Math.max(0, now - seconds(othersSince)))}` : ''}</time>}
+        {since && <time class="muted" title={inexact(finding)}>{age(Math.max(0, now - seconds(since)))}{exactly(finding) ? '' : '+'}{others && othersSince ? `, ${others} ${age(Math.max(0, now - seconds(othersSince)))}` : ''}</time>}
       </button>
     </li>
   );
@@ -92,7 +93,7 @@ function Found({ finding, now }: { finding: Finding; now: number }) {
 
 function Item({ need, now, point }: { need: Need; now: number; point: (rows: number[]) => void }) {
   const { rows } = need;
-  const { since, known } = failingSince(need, ask);
+  const { since, from } = failingSince(need, ask);
   const later = need.state === 'failing' ? null : othersOf(rows.map((row) => cluster.since[row]));
   return (
     <li>
@@ -107,11 +108,15 @@ function Item({ need, now, point }: { need: Need; now: number; point: (rows: num
         <Shape state={need.state} size={14} />
         <b class="mono">{need.title}</b>
         <span class="muted"><span class={`words ${need.state}`}>{need.reason}</span>{need.crash && ` · ${besideReason(need.crash, need.reason)}`} · {need.namespace}</span>
-        <time class="muted" title={known ? undefined : 'It failed before the recording starts'}>{later && <>{rows.length - later.others === 1 ? 'the first' : rows.length - later.others} {age(now - since)}, <em>{later.others.toLocaleString('en')}</em> {age(now - later.since)}</>}{!later && rows.length > 1 && <em>{rows.length.toLocaleString('en')}</em>}{!later && ` ${age(now - since)}${known ? '' : '+'}`}</time>
+        <time class="muted" title={from && inexact(from)}>{later && <>{rows.length - later.others === 1 ? 'the first' : rows.length - later.others} {age(now - since)}, <em>{later.others.toLocaleString('en')}</em> {age(now - later.since)}</>}{!later && rows.length > 1 && <em>{rows.length.toLocaleString('en')}</em>}{!later && ` ${age(now - since)}${!from || exactly(from) ? '' : '+'}`}</time>
       </button>
     </li>
   );
 }
+
+/** Explains the + after an age. */
+const inexact = ({ since = '', sinceKnown, notBefore }: Pick<Failing, 'since' | 'sinceKnown' | 'notBefore'>): string | undefined =>
+  !sinceKnown ? 'It began before, when nothing was recorded' : notBefore ? `Since ${when({ time: since, notBefore })}` : undefined;
 
 /** What the history knows about a Pod that fails: its own status begins again with each restart. */
 function ask(row: number): Failing | undefined {

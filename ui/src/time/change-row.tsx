@@ -8,7 +8,7 @@ import { useState } from 'preact/hooks';
 import { Difference } from '../panel/difference';
 import { history, type Change } from './history';
 import { showRV } from './playback';
-import { clock, full } from './words';
+import { clock, doubt, full, when } from './words';
 
 const WORDS: Record<Change['type'], string> = { ADDED: 'created', MODIFIED: 'changed', DELETED: 'deleted', INITIAL: 'existed', FOLDED: 'minor changes' };
 /** How many parts of a summary are shown while the entry is closed. */
@@ -69,7 +69,7 @@ export function ChangeRow({ change, path, title, where, current, choose, compare
   return (
     <li class={`${type.toLowerCase()} ${current ? 'current' : ''}`} onKeyDown={keys}>
       <button class="pick" aria-current={current ? 'true' : undefined} title="Show the object and the board at this time" onClick={choose}>
-        <time class="mono" dateTime={change.time} title={full(Date.parse(change.time))}>{clock(Date.parse(change.time))}</time>
+        <time class="mono" dateTime={change.time} title={when(change, full)}>{clock(Date.parse(change.time))}</time>
         <span class="what">
           {title} {(!title || type !== 'MODIFIED' || !all.length) && <b class="type">{WORDS[type]}{folded ? ` ${folded.count}×` : ''}</b>}
         </span>
@@ -78,17 +78,17 @@ export function ChangeRow({ change, path, title, where, current, choose, compare
           <span class="summary">{parts.join(' · ')}</span>{all.length > parts.length && ` and ${all.length - parts.length} more`}
           {children}
           {inferred && ' inferred'}
-          {notBefore && ` not before ${clock(Date.parse(notBefore))}`}
-          {managers && <span class="managers"> by {managers}</span>}
+          {doubt({ notBefore })}
+          {managers && <span class="managers">{parts.length > 0 && ' ·'} by {managers}</span>}
         </span>
       </button>
       {compare && (
-        <button class="quiet compare" aria-pressed={compare.on} aria-label={`Compare the version of ${clock(Date.parse(change.time))}`} title={compare.on ? 'Leave out of the comparison (D)' : 'Compare with the shown moment, or with a second version (D)'} onClick={compare.toggle}>
+        <button class="quiet compare" aria-pressed={compare.on} aria-label={`Compare the version of ${when(change)}`} title={compare.on ? 'Leave out of the comparison (D)' : 'Compare with the shown moment, or with a second version (D)'} onClick={compare.toggle}>
           <svg width="14" height="14" viewBox="0 0 16 16" aria-hidden="true"><path d="M10.500 1 14.500 4.600 10.500 8.200V5.600H2V3.600h8.500zM5.500 7.800v2.600H14v2H5.500V15L1.500 11.400z" /></svg>
         </button>
       )}
       {type !== 'FOLDED' && (
-        <button class="quiet" aria-expanded={open} aria-label={`What changed at ${clock(Date.parse(change.time))}`} title={open ? 'Close' : 'Show the difference (→)'} onClick={() => setOpen(!open)}>
+        <button class="quiet" aria-expanded={open} aria-label={`What changed at ${when(change)}`} title={open ? 'Close' : 'Show the difference (→)'} onClick={() => setOpen(!open)}>
           <svg width="12" height="12" viewBox="0 0 16 16" aria-hidden="true"><path d={open ? 'M2.5 5.5h11L8 12z' : 'M5.5 2.5v11L12 8z'} /></svg>
         </button>
       )}

@@ -4,6 +4,7 @@
 /** The Events in the time range of the strip. Only those that are not known yet are requested. */
 
 import { count } from '../data/quantity';
+import { doubt } from './words';
 import type { History, ObjectChange, Page } from './history';
 
 export interface EventMark {
@@ -148,5 +149,5 @@ export function eventMark(change: ObjectChange): EventMark | null {
   if (change.type === 'DELETED' || change.type === 'INITIAL' || !words) return null;
   // The name of an Event is that of its object, a dot, and a hexadecimal number.
   const about = change.name.replace(/\.[0-9a-f]+$/, '');
-  return { time: Date.parse(change.time), warning: words.startsWith('Warning '), about, words: words.replace(/^(Normal|Warning) /, '') };
+  return { time: Date.parse(change.time), warning: words.startsWith('Warning '), about, words: words.replace(/^(Normal|Warning) /, '') + doubt(change) };
 }

@@ -7,6 +7,7 @@ import { askJSON, extensionURL, getJSON, type Query } from '../app/api';
 import { scope } from '../app/state';
 import { warningMarks, type EventMark, type Warning } from './events';
 import { namespaced } from './namespaced';
+import type { When } from './words';
 
 export interface TimeSpan {
   from: string;
@@ -88,8 +89,8 @@ export function refreshed<T extends Change>(old: Page<T> | null, first: Page<T>,
 
 /** What differs between two moments of an object. */
 export interface ObjectDifference {
-  from: { time: string };
-  to: { time: string };
+  from: When;
+  to: When;
   /** None if the versions are equal, or differ only in noise. `from` and `to` are their RVs: absent if the object does not exist. */
   items: { type: 'ADDED' | 'MODIFIED' | 'DELETED'; from?: string; to?: string; changes?: Operation[]; before?: unknown; object?: unknown }[] | null;
 }

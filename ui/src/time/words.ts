@@ -23,6 +23,19 @@ export const zoned = (ms: number): string => `${clock(ms)} ${zoneName(ms)}`;
 /** A time in full: `2026-01-31 14:02:09.125 UTC+1`. */
 export const full = (ms: number): string => `${stamp(ms)} ${zoneName(ms)}`;
 
+/** When a change of the record happened: if there is a `notBefore`, between the two, which was not observed. */
+export interface When {
+  time: string;
+  notBefore?: string;
+}
+
+/** When a change happened, in a form of this file: `14:02:09 (not before 14:00:44)`. Each time of a change is shown by this. */
+export const when = ({ time, notBefore }: When, form: (ms: number) => string = clock): string =>
+  form(Date.parse(time)) + doubt({ notBefore });
+
+/** What is not known of that, behind the time. */
+export const doubt = ({ notBefore }: Pick<When, 'notBefore'>): string => (notBefore ? ` (not before ${clock(Date.parse(notBefore))})` : '');
+
 /** How far a moment is from now, or from the end of a recording. */
 export const awayWords = (ms: number, now: number, ended: boolean): string =>
   ms > now + 1000 ? (ended ? 'after the end' : 'in the future') : `${age((now - ms) / 1000)} ${ended ? 'before the end' : 'ago'}`;
