@@ -72,3 +72,23 @@ func Written(managed []metav1.ManagedFieldsEntry, subresource string, seen time.
 	}
 	return written
 }
+
+// Disruption returns the condition that says why a Pod is or was disrupted, nil for none. One that
+// was set after the deletion had been requested is not its cause: the taint manager and the
+// eviction API mark Pods that somebody else has deleted, too. The garbage collector ends these.
+func Disruption(pod *corev1.Pod) *corev1.PodCondition {
+	for i := range pod.Status.Conditions {
+		c := &pod.Status.Conditions[i]
+		if c.Type != corev1.DisruptionTarget || c.Status != corev1.ConditionTrue {
+			continue
+		}
+		if end := pod.DeletionTimestamp; end != nil && pod.DeletionGracePeriodSeconds != nil && c.Reason != "DeletionByPodGC" {
+			requested := end.Add(-time.Duration(*pod.DeletionGracePeriodSeconds) * time.Second)
+			if c.LastTransitionTime.After(requested.Add(time.Second)) { // of two clocks, in seconds
+				return nil
+			}
+		}
+		return c
+	}
+	return nil
+}

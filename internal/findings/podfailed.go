@@ -51,10 +51,8 @@ func (s *State) failedPods(g *group) {
 
 // disruption returns why a Pod is or was disrupted, as its condition says.
 func disruption(pod *corev1.Pod) string {
-	for _, c := range pod.Status.Conditions {
-		if c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue {
-			return because(c.Reason, c.Message)
-		}
+	if c := change.Disruption(pod); c != nil {
+		return because(c.Reason, c.Message)
 	}
 	return ""
 }
@@ -73,10 +71,8 @@ func ofJob(pod *corev1.Pod) bool {
 func (s *State) preempted(g *group) {
 	seen := map[Ref]bool{}
 	for _, pod := range s.sortedPods() {
-		for _, c := range pod.Status.Conditions {
-			if c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue && c.Reason == corev1.PodReasonPreemptionByScheduler {
-				s.preempt(g, s.podWorkload(pod), podRef(pod), seen).from(transition(pod, c.LastTransitionTime))
-			}
+		if c := change.Disruption(pod); c != nil && c.Reason == corev1.PodReasonPreemptionByScheduler {
+			s.preempt(g, s.podWorkload(pod), podRef(pod), seen).from(transition(pod, c.LastTransitionTime))
 		}
 	}
 	for _, e := range s.sorted() {

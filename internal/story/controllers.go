@@ -86,7 +86,7 @@ func (t *teller) jobs() {
 				ep.said = addCause(nil, span.cause())
 				ep.Title += ": " + span.condition.brief()
 				for _, f := range t.failures {
-					if f.pod.controlledBy(job.uid) {
+					if f.pod.controlledBy(job.uid) && !f.from.After(ep.To) {
 						ep.said = addCause(ep.said, f.fault.cause)
 					}
 				}

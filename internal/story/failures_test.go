@@ -110,6 +110,13 @@ func TestLivenessProbe(t *testing.T) {
 	if c := main(s).Causes; len(c) != 3 || c[1].Field != "Event" {
 		t.Errorf("%+v", c)
 	}
+	// A probe that fails later is not why it crashed.
+	l = newLog(t)
+	l.initial(alone("web", "", ready))
+	l.put(10, alone("web", "", crashed))
+	l.event(40, "web.2", "Normal", "Killing", "Container web failed liveness probe, will be restarted", "Pod", "web")
+	l.put(41, alone("web", "", backOff))
+	l.want("Pod/web", 60, "10- failed: Pod web: CrashLoopBackOff (exit 1: no database), 1 restart; still so at the end of the story")
 }
 
 // TestConfig: changes of what a failed Pod uses are named with it, without values.
@@ -156,6 +163,20 @@ func TestNodeLost(t *testing.T) {
 	l.put(70, node("True", "KubeletReady", "", ""))
 	l.remove(71, "Pod/web-a-1")
 	l.want("Pod/web-a-1", 180, "10-70 "+lost+"; over after 1m")
+}
+
+// TestMarkedLater: what is said of a Pod after its deletion was requested is not why.
+func TestMarkedLater(t *testing.T) {
+	l := newLog(t)
+	l.initial(node("Unknown", "NodeStatusUnknown", "Kubelet stopped posting node status.", ""))
+	l.initial(alone("web", "", ready))
+	const deleted = `name: web, deletionTimestamp: "2026-01-02T14:00:40Z", deletionGracePeriodSeconds: 30`
+	l.put(10, strings.Replace(alone("web", "", ready), "name: web", deleted, 1))
+	marked := fmt.Sprintf(disruption, `DeletionByTaintManager, lastTransitionTime: "2026-01-02T14:05:00Z"`, "Taint manager: deleting due to NoExecute taint")
+	l.event(300, "web.1", "Normal", "TaintManagerEviction", "Marking for deletion Pod shop/web", "Pod", "web")
+	l.put(300, strings.Replace(alone("web", "", marked), "name: web", deleted, 1))
+	l.want("Pod/web", 600, "..0- failed: Node n1 NotReady (NodeStatusUnknown: Kubelet stopped posting node status); on it Pod web; still so at the end of the story",
+		"10- failed: Pod web terminates, 9m20s longer than its grace period; still so at the end of the story")
 }
 
 // TestDrain: the numbers of a PodDisruptionBudget are shown until it allowed the last eviction,

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/watchkeeper/watchkeeper/internal/api"
+	"github.com/watchkeeper/watchkeeper/internal/change"
 	"github.com/watchkeeper/watchkeeper/internal/words"
 )
 
@@ -89,7 +90,7 @@ func (t *teller) tellNode(node *thing, span span, state, severity string) {
 		}
 		for _, ev := range t.eventsAbout(pod, ep.From, ep.To.Add(maxTrail), "NodeNotReady", "TaintManagerEviction", "Evicted") {
 			ep.claims = append(ep.claims, ev.entry)
-			if ev.Reason != "NodeNotReady" {
+			if slices.Contains(disrupted, pod) && ev.Reason != "NodeNotReady" {
 				ep.said = addCause(ep.said, ev.cause())
 			}
 		}
@@ -169,12 +170,12 @@ func (t *teller) podsOn(node string, from, to time.Time) (all []*thing) {
 	return all
 }
 
-// disruption returns the condition DisruptionTarget of a Pod and the state in which it
-// became true; nil if it is not.
+// disruption returns why a Pod was disrupted, and the state that first says so; nil if none does.
 func (t *teller) disruption(pod *thing) (condition, *state) {
 	for _, s := range pod.states {
-		if c, ok := s.condition(string(corev1.DisruptionTarget)); ok && c.Status == "True" {
-			return c, s
+		if c := change.Disruption(s.asPod()); c != nil {
+			said, _ := s.condition(string(c.Type))
+			return said, s
 		}
 	}
 	return condition{}, nil
