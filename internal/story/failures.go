@@ -264,7 +264,7 @@ func (t *teller) otherFailures() {
 		if restarted > 0 {
 			title += fmt.Sprintf(", %s", words.Count(restarted, "restart"))
 		}
-		ep.Title, ep.said = title, t.causes(g.all)
+		ep.Title, ep.said, ep.still = title, t.causes(g.all), stillOf(g.all)
 		n := t.changes(g)
 		t.addRollout(&n, g)
 		n.tell(ep)
@@ -275,6 +275,21 @@ func (t *teller) otherFailures() {
 		ep.workloads = []name{wl}
 		t.add(ep)
 	}
+}
+
+// stillOf says how Pods are that have not recovered; "" if they still fail. One that has crashed may
+// run again, and not for as long as its back-off.
+func stillOf(all []*failure) (still string) {
+	for _, f := range all {
+		switch {
+		case f.ended:
+		case !isReady(f.pod.final()):
+			return ""
+		default:
+			still = "Running after a crash"
+		}
+	}
+	return still
 }
 
 // maxStart is how long Pods may need to start.

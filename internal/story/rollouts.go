@@ -219,7 +219,7 @@ func (t *teller) tellRollout(r, before *rollout) {
 			verb = ", " + complete + ", then failed: "
 		}
 		ep.Title += verb + summary(bad)
-		ep.said = t.causes(bad)
+		ep.said, ep.still = t.causes(bad), stillOf(bad)
 		n := t.changes(&group{all: bad, from: r.from, to: r.to})
 		n.tell(ep)
 		ended := done && !slices.ContainsFunc(bad, func(f *failure) bool { return !f.ended || f.to.After(r.to) })
