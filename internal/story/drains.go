@@ -69,7 +69,7 @@ func (t *teller) budgets(ep *episode, evicted []hit) (all []*thing) {
 			if to.After(last) {
 				to = last
 			}
-			if !from.Before(to) {
+			if to.Sub(from) < time.Second { // the eviction itself has used what was allowed
 				continue
 			}
 			refused += to.Truncate(time.Second).Sub(from.Truncate(time.Second))
@@ -87,7 +87,7 @@ func (t *teller) budgets(ep *episode, evicted []hit) (all []*thing) {
 			}
 			ep.said = addCause(ep.said, c)
 		}
-		if lowest != nil && refused >= time.Second {
+		if lowest != nil {
 			l := lowest.look().Status
 			ep.Title += fmt.Sprintf("; before the last of these evictions, %s allowed none for %s (healthy: %d, needed: %d)", t.called(pdb), words.Duration(refused), l.CurrentHealthy, l.DesiredHealthy)
 		}

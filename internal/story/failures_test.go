@@ -196,14 +196,18 @@ func TestDrain(t *testing.T) {
 	l.put(12, budget("web", 2, "False", "InsufficientPods"))
 	l.want("Node/n1", 15, "10- info: Node n1 cordoned by kubectl-cordon", "12-12 info: PodDisruptionBudget web: DisruptionAllowed → not DisruptionAllowed (InsufficientPods); status.currentHealthy 3 → 2")
 	gone := fmt.Sprintf(disruption, "EvictionByEvictionAPI", "Eviction API: evicting")
-	l.put(11.5, pod("web-a-1", "web-a", ", labels: {app: web}", "", gone))
+	l.put(12.3, pod("web-a-1", "web-a", ", labels: {app: web}", "", gone))
 	l.remove(13, "Pod/web-a-1")
+	s := l.tell("Node/n1", 13)
+	if c := main(s).Causes; len(c) != 1 || c[0].Kind != "Pod" {
+		t.Errorf("nothing was refused, and the causes are %+v", c)
+	}
 	l.put(30, budget("web", 3, "True", "SufficientPods"))
 	l.put(31, pod("web-a-2", "web-a", ", labels: {app: web}", "", gone))
 	l.put(31.2, budget("web", 2, "False", "InsufficientPods"))
 	l.remove(35, "Pod/web-a-2")
 	l.put(50, node("True", "", "", ""))
-	s := l.want("Node/n1", 60, "10-50 warning: Node n1 drained: cordoned by kubectl-cordon, 2 Pods of ReplicaSet web-a evicted by the eviction API; "+
+	s = l.want("Node/n1", 60, "10-50 warning: Node n1 drained: cordoned by kubectl-cordon, 2 Pods of ReplicaSet web-a evicted by the eviction API; "+
 		"before the last of these evictions, PodDisruptionBudget web allowed none for 18s (healthy: 2, needed: 2); uncordoned by kubectl-cordon after 40s")
 	if c := main(s).Causes; len(c) != 2 || c[1].Kind != "PodDisruptionBudget" || c[1].Text != "InsufficientPods, currentHealthy: 2, desiredHealthy: 2" {
 		t.Errorf("%+v", c)
