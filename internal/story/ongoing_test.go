@@ -144,3 +144,18 @@ func TestRunsAgain(t *testing.T) {
 	l.want("Pod/web", 20, "10- failed: Pod web: OOMKilled (exit 137), 1 restart; Running after a crash at the end of the story")
 	l.want("Pod/web", 60, "10-12 failed: Pod web: OOMKilled (exit 137), 1 restart, recovered after 2s")
 }
+
+// TestOverAtBegin: what is over as the story begins is not its first line.
+func TestOverAtBegin(t *testing.T) {
+	l := newLog(t)
+	l.initial(node("Unknown", "NodeStatusUnknown", "Kubelet stopped posting node status.", ""))
+	l.initial(alone("web", "", ready))
+	l.put(0.4, node("True", "KubeletReady", "", ""))
+	l.put(10, alone("web", "", notReady))
+	l.put(20, alone("web", "", ready))
+	s := l.want("Pod/web", 60, "..0-0.4 failed: Node n1 NotReady (NodeStatusUnknown: Kubelet stopped posting node status); on it Pod web; over after an unknown time",
+		"10-20 warning: Pod web: not ready (ContainersNotReady: containers with unready status: [web]), recovered after 10s")
+	if m := main(s); m.Kind != api.EpisodeFailure {
+		t.Errorf("the main episode is %q", m.Title)
+	}
+}
