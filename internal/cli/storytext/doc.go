@@ -116,6 +116,8 @@ func (p *printer) covered() string {
 	text := from.Format("2006-01-02 15:04:05") + " to " + end + zone
 	if !p.begin.IsZero() {
 		text += " (nothing is recorded before)"
+	} else if slices.ContainsFunc(p.Episodes, func(e api.Episode) bool { return e.BegunBefore == api.StoryBegin }) {
+		text += " (for what began before, use an earlier --since)"
 	}
 	return text
 }

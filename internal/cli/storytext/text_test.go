@@ -77,6 +77,20 @@ func TestHeader(t *testing.T) {
 	}
 }
 
+// TestBegunBefore: the header says that what began before the story is recorded.
+func TestBegunBefore(t *testing.T) {
+	for begun, want := range map[string]string{"": " UTC\n", api.RecordBegin: " UTC\n", api.StoryBegin: " UTC (for what began before, use an earlier --since)\n"} {
+		s := api.Story{Kind: "Pod", Name: "web", Episodes: []api.Episode{{BegunBefore: begun, Main: true, Title: "it failed"}}}
+		var b bytes.Buffer
+		if err := Text(&b, s, Options{}); err != nil {
+			t.Fatal(err)
+		}
+		if !strings.HasSuffix(b.String(), want) {
+			t.Errorf("%q: %s", begun, b.String())
+		}
+	}
+}
+
 // TestSpan: how the begin and the end of an episode are known.
 func TestSpan(t *testing.T) {
 	at := func(minutes int) time.Time { return time.Date(2026, 1, 2, 12, minutes, 0, 0, time.UTC) }
