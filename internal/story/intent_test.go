@@ -152,3 +152,35 @@ func TestStrategies(t *testing.T) {
 		}
 	}
 }
+
+// TestOnDelete: the template is put back, and a Pod that has the failed one is still told. Pods that
+// are created need no deletion.
+func TestOnDelete(t *testing.T) {
+	set := func(generation int, image, status string) string {
+		text := strings.Replace(deployment(generation, 2, image, "kubectl-set", "", status), "kind: Deployment", "kind: StatefulSet", 1)
+		return strings.Replace(text, "spec: {", "spec: {updateStrategy: {type: OnDelete}, ", 1)
+	}
+	of := func(name, status string) string {
+		return strings.NewReplacer("kind: ReplicaSet", "kind: StatefulSet", "web-a", "web", "uid-ReplicaSet-web-a", "uid-StatefulSet-web").Replace(pod(name, "web-a", "", "", status))
+	}
+	l := newLog(t)
+	l.put(1, set(1, "r/web:1.0", ""))
+	l.want("StatefulSet/web", 5, "1- info: StatefulSet web created with r/web:1.0 (by kubectl-set) requested")
+	l.put(2, set(1, "r/web:1.0", "observedGeneration: 1, replicas: 2"))
+	l.want("StatefulSet/web", 5, "1- info: StatefulSet web created with r/web:1.0 (by kubectl-set), in progress: 0 of 2 Pods updated, 0 ready")
+	l.put(3, of("web-0", running))
+	l.put(3, of("web-1", running))
+	l.put(4, set(1, "r/web:1.0", "observedGeneration: 1, replicas: 2, readyReplicas: 2, updatedReplicas: 2, currentRevision: a, updateRevision: a"))
+	l.put(10, set(2, "r/web:1.1", "observedGeneration: 2, replicas: 2, readyReplicas: 2, currentRevision: a, updateRevision: b"))
+	l.remove(20, "Pod/web-1")
+	l.put(21, of("web-1", badImage))
+	l.put(22, set(2, "r/web:1.1", "observedGeneration: 2, replicas: 2, readyReplicas: 1, updatedReplicas: 1, currentRevision: a, updateRevision: b"))
+	l.put(40, set(3, "r/web:1.0", "observedGeneration: 3, replicas: 2, readyReplicas: 1, updatedReplicas: 1, currentRevision: a, updateRevision: a"))
+	failed := "rollout of web from 1.0 to 1.1 (by kubectl-set) failed: 1 Pod ErrImagePull (manifest unknown); rolled back to 1.0 by kubectl-set"
+	created := "1-4 info: StatefulSet web created with r/web:1.0 (by kubectl-set), complete after 3s"
+	l.want("StatefulSet/web", 600, created, "10- failed: "+failed+"; the rollback is not complete at the end of the story, with 1 of 2 ready")
+	l.put(60, set(4, "r/web:1.2", "observedGeneration: 4, replicas: 2, readyReplicas: 1, currentRevision: a, updateRevision: c"))
+	l.want("StatefulSet/web", 600, created, "10-60 failed: "+failed+"; 1 of 2 ready at its end",
+		"21- failed: 11s after StatefulSet web was changed (image r/web:1.0 → 1.1, updated replicas 2 → 0, status.updateRevision a → b, by kubectl-set): StatefulSet web: 1 Pod ErrImagePull (manifest unknown); still so at the end of the story, with 1 of 2 ready",
+		"60- info: rollout of web from 1.0 to 1.2 (by kubectl-set), takes effect as its Pods are deleted (OnDelete): 0 of 2 Pods updated, 1 ready")
+}

@@ -232,8 +232,12 @@ func (t *teller) tellRollout(r, before *rollout) {
 			}
 		}
 		for _, f := range failures {
-			f.described = true
-			ep.claims = append(ep.claims, f.claims...)
+			f.described = f.to.Sub(r.to) < maxTrail // of a StatefulSet, or with OnDelete, the next rollout does not end it
+			for _, e := range f.claims {
+				if f.described || e.Time.Before(r.to) {
+					ep.claims = append(ep.claims, e)
+				}
+			}
 		}
 		reasons = slices.DeleteFunc(reasons, func(r string) bool { return strings.HasPrefix(r, "ProgressDeadlineExceeded") })
 		if len(reasons) > 0 {
@@ -255,7 +259,7 @@ func (t *teller) tellRollout(r, before *rollout) {
 	case done:
 		ep.To = r.done
 		ep.Title += ", " + complete
-	case onDelete(last):
+	case onDelete(last) && r.before != nil:
 		ep.Ongoing = !over
 		ep.Title += ", takes effect as its Pods are deleted (OnDelete): " + progress(last)
 	case over:
