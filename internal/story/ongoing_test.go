@@ -133,7 +133,7 @@ func TestDeletedIsNotRecovered(t *testing.T) {
 	l.want("Pod/web-b-1", 90, "10-36 failed: "+failed+", and 1 of 1 after another 17s")
 }
 
-// TestRunsAgain: a Pod that runs after a crash, and not for its back-off, has not recovered; it is
+// TestRunsAgain: a Pod that runs after a crash, and not for a minute, has not recovered; it is
 // not "still" OOMKilled.
 func TestRunsAgain(t *testing.T) {
 	l := newLog(t)
@@ -142,7 +142,7 @@ func TestRunsAgain(t *testing.T) {
 	l.want("Pod/web", 11, "10- failed: Pod web: OOMKilled (exit 137), 1 restart; still so at the end of the story")
 	l.put(12, alone("web", "", again))
 	l.want("Pod/web", 20, "10- failed: Pod web: OOMKilled (exit 137), 1 restart; Running after a crash at the end of the story")
-	l.want("Pod/web", 60, "10-12 failed: Pod web: OOMKilled (exit 137), 1 restart, recovered after 2s")
+	l.want("Pod/web", 73, "10-12 failed: Pod web: OOMKilled (exit 137), 1 restart, recovered after 2s")
 }
 
 // TestOverAtBegin: what is over as the story begins is not its first line.
