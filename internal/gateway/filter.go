@@ -30,7 +30,7 @@ const (
 // FilterOptions say which requests are served. Each list is regular expressions
 // separated by commas, as for kubectl proxy; an empty list means its default.
 type FilterOptions struct {
-	// AcceptHosts are matched against the Host header without its port. This
+	// AcceptHosts are matched against the Host header without its port, in any case. This
 	// is the defence against DNS rebinding.
 	AcceptHosts string
 
@@ -79,6 +79,9 @@ func newFilter(opts FilterOptions) (*filter, error) {
 			continue
 		}
 		for expr := range strings.SplitSeq(value, ",") {
+			if list.into == &f.acceptHosts {
+				expr = "(?i)" + expr // as host names are
+			}
 			re, err := regexp.Compile(expr)
 			if err != nil {
 				return nil, fmt.Errorf("--%s: %w", list.flag, err)

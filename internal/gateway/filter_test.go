@@ -39,6 +39,7 @@ func TestFilter(t *testing.T) {
 		{name: "rebinding, page", path: "/ui/", headers: []string{"Host", "evil.example"}, refused: "--accept-hosts"},
 		{name: "name with an accepted prefix", path: "/api", headers: []string{"Host", "localhost.evil.example"}, refused: "--accept-hosts"},
 		{name: "address with other digits", path: "/api", headers: []string{"Host", "127x0x0x1"}, refused: "--accept-hosts"},
+		{name: "host in capitals", path: "/api", headers: []string{"Host", "LOCALHOST:8001"}},
 		{name: "host given", filter: gateway.FilterOptions{AcceptHosts: `^watch\.example$,^10\.`}, path: "/api", headers: []string{"Host", "watch.example:80"}},
 		{name: "second host given", filter: gateway.FilterOptions{AcceptHosts: `^watch\.example$,^10\.`}, path: "/api", headers: []string{"Host", "10.1.2.3"}},
 		{name: "host given replaces the default", filter: gateway.FilterOptions{AcceptHosts: `^watch\.example$`}, path: "/api", headers: []string{"Host", "localhost"}, refused: "--accept-hosts"},
