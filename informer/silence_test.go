@@ -29,7 +29,7 @@ func TestI12Silence(t *testing.T) {
 	}{
 		"dead": {[]script.Answer{script.Probe, script.WithBookmarks(), script.Answered, {Want: script.From(10), Stall: true, Body: script.Event("MODIFIED", "a", 14)}},
 			[]string{"UPDATED ns/a 3→14"}, 165 * time.Second, []int{0, 0, 1, 1, 1}},
-		"dead after a deletion": {[]script.Answer{script.Probe, script.WithBookmarks(script.Event("DELETED", "a", 14)), script.Answered, {Want: script.From(10), Stall: true, Body: script.Event("DELETED", "a", 14) + script.Event("ADDED", "b", 15)}},
+		"dead after a deletion": {[]script.Answer{script.Probe, script.WithBookmarks(script.Event("DELETED", "a", 14)), {Want: script.From(14), Stall: true}, {Want: script.From(10), Stall: true, Body: script.Event("DELETED", "a", 14) + script.Event("ADDED", "b", 15)}},
 			[]string{"DELETED ns/a 14→", "ADDED ns/b →15"}, 195 * time.Second, []int{0, 0, 1, 1, 1}},
 		"connection refused at first": {[]script.Answer{script.Probe, script.WithBookmarks(), {Then: syscall.ECONNREFUSED}, script.Answered, {Want: script.From(10), Stall: true, Body: script.Event("MODIFIED", "a", 14)}},
 			[]string{"UPDATED ns/a 3→14"}, 4 * minute, []int{0, 0, 1, 2, 2, 2}},

@@ -50,7 +50,6 @@ type watchdog[O any] struct {
 	mu          sync.Mutex // guards all below
 	lastFrame   time.Time
 	at          position // after it
-	resumeRV    uint64   // of the second watch
 	maxSilence  time.Duration
 	replacement http.RoundTripper // reached the upstream; nil until then
 	err         error             // why the first watch was closed; nil if it was not
@@ -63,7 +62,7 @@ type watchdog[O any] struct {
 // startWatchdog watches over s until stop is called. It does nothing by itself unless
 // [Options].Watchdog is set.
 func (r *Reflector[O]) startWatchdog(ctx context.Context, s *stream[O]) *watchdog[O] {
-	w := &watchdog[O]{r: r, stream: s, over: make(chan struct{}), lastFrame: time.Now(), at: r.position(), resumeRV: r.resumeRV(), bookmarkGap: r.bookmarkGap}
+	w := &watchdog[O]{r: r, stream: s, over: make(chan struct{}), lastFrame: time.Now(), at: r.position(), bookmarkGap: r.bookmarkGap}
 	w.ctx, w.cancel = context.WithCancel(ctx)
 	if r.opts.Watchdog {
 		w.mu.Lock()
@@ -92,7 +91,7 @@ func (w *watchdog[O]) observe(typ kube.EventType) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.lastFrame, w.at, w.resumeRV = now, w.r.position(), w.r.resumeRV()
+	w.lastFrame, w.at = now, w.r.position()
 	if w.bookmarkGap == 0 {
 		return
 	}
@@ -146,7 +145,7 @@ func (w *watchdog[O]) checkSilence() {
 // since lastFrame. It reports whether it has closed the stream.
 func (w *watchdog[O]) replace(lastFrame time.Time) bool {
 	w.mu.Lock()
-	rv := w.resumeRV
+	rv := w.at.head
 	w.mu.Unlock()
 	transport, err := w.tryFresh(rv)
 	w.mu.Lock()
