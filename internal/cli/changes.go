@@ -188,7 +188,7 @@ func (o *changesOptions) resources(ctx context.Context, args []string) (names []
 	o.cluster = true
 	for _, text := range args {
 		if strings.Contains(text, "/") {
-			return nil, fmt.Errorf("changes lists resources: see 'watchkeeper history %s' for one object", text)
+			return nil, fmt.Errorf("changes lists resources: see 'watchkeeper history %s%s' for one object", text, o.again())
 		}
 		n, err := r.find(text)
 		if err != nil {

@@ -64,6 +64,11 @@ func (c *client) add(f *pflag.FlagSet, namespace bool) {
 	}
 }
 
+// again returns the flags that a command needs to ask the same server about the same namespace.
+func (c *client) again() string { return c.flags.Typed("namespace") + c.sameServer() }
+
+func (c *client) sameServer() string { return c.flags.Typed("server", "kubeconfig", "context") }
+
 // complete adds the completion of the command's arguments and flags.
 func (c *client) complete(cmd *cobra.Command, o completion.Options) {
 	completion.Add(cmd, completion.Server{Flags: c.flags, Connect: c.flags.Gateway}, o)
@@ -202,7 +207,7 @@ func (c *client) rights(refusal string) string {
 	case c.namespace == "":
 		return "name a namespace with -n"
 	}
-	return fmt.Sprintf("'kubectl auth can-i --list -n %s' says what you may", c.namespace)
+	return fmt.Sprintf("'kubectl auth can-i --list -n %s%s' says what you may", c.namespace, c.flags.Typed("kubeconfig", "context"))
 }
 
 var lacksRight = regexp.MustCompile(`cannot get path "/(at|watchkeeper)|cannot (get|list|watch) resource|the gateway may not|may not (get|list|watch)|may list none`)
@@ -214,7 +219,7 @@ func (c *client) unreachable(err error) error {
 		err = failed.Err
 	}
 	if errors.Is(err, syscall.ECONNREFUSED) {
-		return fmt.Errorf("no server at %s: start it with 'watchkeeper serve', or use --server", c.server)
+		return fmt.Errorf("no server at %s: start it with 'watchkeeper serve%s', or use --server", c.server, c.flags.Typed("kubeconfig", "context"))
 	}
 	if isCut(err) || errors.Is(err, io.EOF) { // before the answer
 		return fmt.Errorf("the connection to %s was cut: %w: try again", c.server, err)

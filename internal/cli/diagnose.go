@@ -50,6 +50,7 @@ type diagnoseOptions struct {
 	at            string
 	allNamespaces bool
 	maxBytes      values.Bytes
+	changes       string // the command that lists all changes
 }
 
 func newDiagnose(s streams) *cobra.Command {
@@ -83,7 +84,7 @@ a warning, 4 if it is critical, and 1 after an error.`,
 			}
 			if resource, name, ok := strings.Cut(args[0], "/"); ok && name != "" && !strings.HasSuffix(name, ".wkr") {
 				if _, err := os.Stat(args[0]); errors.Is(err, fs.ErrNotExist) {
-					return fmt.Errorf("there is no file %s: diagnose takes a recording, or nothing: what happened to %s %s says 'watchkeeper story %[1]s'", args[0], resource, name)
+					return fmt.Errorf("there is no file %s: diagnose takes a recording, or nothing: what happened to %s %s says 'watchkeeper story %[1]s%[4]s'", args[0], resource, name, o.again())
 				}
 			}
 			dir := &temporary{} // removed here, so that a second signal removes it as well
@@ -110,6 +111,9 @@ a warning, 4 if it is critical, and 1 after an error.`,
 func (o *diagnoseOptions) run(ctx context.Context) error {
 	if err := o.prepareScope(ctx, o.allNamespaces); err != nil {
 		return err
+	}
+	if o.changes = "watchkeeper changes" + o.again(); o.allNamespaces {
+		o.changes += " -A"
 	}
 	return o.ask(ctx)
 }
@@ -145,6 +149,7 @@ func (o *diagnoseOptions) runFile(ctx context.Context, file string, dir *tempora
 			err = errors.Join(err, failed)
 		}
 	}()
+	o.changes = "watchkeeper open " + file
 	o.server, o.http.Transport, o.namespace = "http://localhost", inProcess{g}, *o.client.flags.Namespace
 	return o.ask(ctx)
 }
@@ -316,7 +321,7 @@ func (o *diagnoseOptions) printFinding(w io.Writer, at time.Time, f api.Finding)
 			termtext.Plain(strings.Join(c.Summary, "; ")), o.paint(dim, termtext.Plain(by(c.By))))
 	}
 	if n := f.BeforeLeftOut; n > 0 {
-		fmt.Fprintf(w, "    %s and %s: 'watchkeeper changes' lists them\n", o.paint(dim, "just before:"), words.Count(n, "other change"))
+		fmt.Fprintf(w, "    %s and %s: '%s' lists them\n", o.paint(dim, "just before:"), words.Count(n, "other change"), o.changes)
 	}
 	for _, span := range f.Unobserved {
 		fmt.Fprintf(w, "    %s not observed from %s to %s: a cause may lie there\n", o.paint(dim, "just before:"), o.stamp(span.From), o.stamp(span.To))

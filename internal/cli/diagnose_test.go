@@ -174,6 +174,27 @@ func TestDiagnoseSince(t *testing.T) {
 	}
 }
 
+// TestSuggestions: a command that is suggested has the flags that say what was asked.
+func TestSuggestions(t *testing.T) {
+	f := newFakeGateway(t, map[string]string{"": recordedIndex,
+		"/watchkeeper/v1/findings": `{"at":"2026-01-02T12:00:00Z","items":[{"severity":"info","kind":"Deployment","name":"web","title":"x","beforeLeftOut":2}]}`})
+	server := " -s " + f.URL
+	for line, want := range map[string]string{
+		"changes deploy/web":                        "see 'watchkeeper history deploy/web" + server + "' for",
+		"history deploy -n shop":                    "'watchkeeper diff deploy -n shop" + server + "' compares",
+		"diagnose deploy/web -n shop":               "says 'watchkeeper story deploy/web -n shop" + server + "'",
+		"changes pods nodes --since 7 -n shop":      "as in 'watchkeeper changes pods --since 7 -n shop" + server + "'",
+		"diagnose -A":                               "'watchkeeper changes" + server + " -A' lists",
+		"changes deploy/web -n a&b":                 "deploy/web -n 'a&b'" + server + "'",
+		"changes deploy/web --kubeconfig /dev/null": "deploy/web" + server + " --kubeconfig /dev/null'",
+	} {
+		out, errs, _ := run(append(strings.Fields(line), "-s", f.URL)...)
+		if !strings.Contains(out+errs, want) {
+			t.Errorf("%s: %s%s, want %s", line, out, errs, want)
+		}
+	}
+}
+
 // TestDiagnoseMistakes: an object is no file, and a moment before the record is refused in the words
 // and the zone of the other commands.
 func TestDiagnoseMistakes(t *testing.T) {

@@ -80,7 +80,7 @@ func (o *historyOptions) run(ctx context.Context, args []string) error {
 		return err
 	}
 	if name == "" {
-		return fmt.Errorf("history shows one object: name it as %s/NAME, or as deployment/%s if that is its name; 'watchkeeper diff %s' compares all of a resource", resource, resource, resource)
+		return fmt.Errorf("history shows one object: name it as %[1]s/NAME, or as deployment/%[1]s if that is its name; 'watchkeeper diff %[1]s%[2]s' compares all of a resource", resource, o.again())
 	}
 	if err := o.client.prepareScope(ctx, false); err != nil {
 		return err

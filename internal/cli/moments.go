@@ -112,7 +112,7 @@ func (c *client) spanOf(ctx context.Context, since, until, command string, resou
 	from, to, err = c.span(ctx, since, until)
 	for _, side := range []struct{ flag, text, moment string }{{"--since", since, from}, {"--until", until, to}} {
 		if err == nil && parsed(side.moment).RV != 0 && len(resources) != 1 {
-			err = fmt.Errorf("%[2]s %[3]s: a resourceVersion is that of one resource: name it, as in 'watchkeeper %[1]s pods %[2]s %[3]s', or use a time", command, side.flag, side.text)
+			err = fmt.Errorf("%[2]s %[3]s: a resourceVersion is that of one resource: name it, as in 'watchkeeper %[1]s pods %[2]s %[3]s%[4]s', or use a time", command, side.flag, side.text, c.again())
 		}
 	}
 	return from, to, err

@@ -149,6 +149,27 @@ func (f *Flags) AddTo(flags *pflag.FlagSet) {
 	})
 }
 
+// Typed returns some of the flags as they may be typed again in a shell, each after a space, if they
+// were given.
+func (f *Flags) Typed(names ...string) (text string) {
+	for _, name := range names {
+		flag := f.own.Lookup(name)
+		if flag == nil || !flag.Changed {
+			continue
+		}
+		value := flag.Value.String()
+		if value == "" || strings.ContainsAny(value, " \t\n'\"\\$`*?[]#~&|;<>(){}!") {
+			value = "'" + strings.ReplaceAll(value, "'", `'\''`) + "'"
+		}
+		if flag.Shorthand != "" {
+			text += " -" + flag.Shorthand + " " + value
+		} else {
+			text += " --" + name + " " + value
+		}
+	}
+	return text
+}
+
 // Arguments returns the flags that were given, except --server and --namespace, as arguments
 // for kubectl.
 func (f *Flags) Arguments() (args []string) {
