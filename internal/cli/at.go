@@ -83,6 +83,9 @@ func kubectlArgs(cmd *cobra.Command, args []string) ([]string, error) {
 	if args = cmd.Flags().Args(); len(args) == 0 {
 		return nil, missing
 	}
+	if args[0] == "kubectl" {
+		return nil, usageError(cmd, errors.New("at runs kubectl itself: write only its arguments after --, such as: watchkeeper at 10m -- get pods"))
+	}
 	return args, nil
 }
 

@@ -4,6 +4,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -222,7 +223,8 @@ func (o *diffOptions) compare(ctx context.Context, args []string, all []named, q
 			different = different || len(one.Items) > 0
 			found := len(one.Items) + one.Unchanged + one.Folded
 			if compared += found; n.name != "" && found == 0 {
-				return fmt.Errorf("%s did not exist at either moment", n.describe(o.namespace))
+				return cmp.Or(o.unknownNamespace(ctx, n), fmt.Errorf("%s did not exist at either moment: 'watchkeeper history %s/%s%s' says whether it did between them",
+					n.describe(o.namespace), n.resource.GroupResource(), n.name, o.again()))
 			}
 			out, unobserved = append(out, one), append(unobserved, one.Unobserved...)
 		}

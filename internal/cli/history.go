@@ -127,6 +127,9 @@ func (o *historyOptions) run(ctx context.Context, args []string) error {
 	}
 	first, oldest, err := o.show(ctx, n, query, rec)
 	if err != nil {
+		if isNotFound(err) {
+			err = cmp.Or(o.unknownNamespace(ctx, n), err)
+		}
 		return err
 	}
 	var unknown error

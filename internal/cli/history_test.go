@@ -242,7 +242,7 @@ func TestDiff(t *testing.T) {
 	if out, _, code := run("diff", "deploy", "-p"); code != 1 || !strings.Contains(out, "    -  replicas: 3\n    +  replicas: 5\n") {
 		t.Errorf("%d %s", code, out)
 	}
-	if out, errs, code := run("diff", "node/nope"); code != 2 || out != "" || errs != "watchkeeper: nodes nope did not exist at either moment\n" {
+	if out, errs, code := run("diff", "node/nope"); code != 2 || out != "" || errs != "watchkeeper: nodes nope did not exist at either moment: 'watchkeeper history nodes/nope' says whether it did between them\n" {
 		t.Errorf("%d %s %s", code, out, errs)
 	}
 	if out, errs, code := run("diff", "pods", "-n", "none", "--from", "rv:7"); code != 0 || out != "" || errs != "no differences of pods in namespace none between rv:7 and now: there are no objects at either moment\n" {
@@ -379,6 +379,7 @@ func TestAt(t *testing.T) {
 	}
 	for line, want := range map[string]string{
 		"at rv:150 -A -- get pods":                                   "unknown shorthand flag: 'A' in -A: kubectl's flags follow after --",
+		"at rv:150 kubectl get pods":                                 "at runs kubectl itself: write only its arguments after --, such as: watchkeeper at 10m -- get pods",
 		"at rv:150 -n shop --":                                       "at needs a moment",
 		"at rv:150 -s URL -- delete --raw /api/v1/pods":              "kubectl --raw ignores the path of the server, and would reach the present: use 'curl URL/at/rv:150/api/v1/pods'",
 		"at rv:150 -s URL get --raw=/api/v1/pods":                    "kubectl --raw ignores",

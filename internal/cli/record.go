@@ -273,6 +273,19 @@ func (c *client) knownNamespace(ctx context.Context) error {
 	return fmt.Errorf("nothing is recorded in namespace %s", c.namespace)
 }
 
+// unknownNamespace returns an error if an object was not found because nothing is recorded of its
+// namespace.
+func (c *client) unknownNamespace(ctx context.Context, n named) error {
+	if !n.namespaced {
+		return nil
+	}
+	err := c.knownNamespace(ctx)
+	if _, failed := errors.AsType[*refusal.Error](err); failed { // it cannot be known
+		return nil
+	}
+	return err
+}
+
 // failures are the resources that could not be compared, by the reason, in the order of
 // the reasons.
 type failures []failure

@@ -4,6 +4,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -98,6 +99,9 @@ func (o *storyOptions) run(ctx context.Context, args []string) error {
 	n.name = name
 	var s api.Story
 	if err := o.get(ctx, storyAPI+n.path(o.namespace), query, &s); err != nil {
+		if isNotFound(err) {
+			err = cmp.Or(o.unknownNamespace(ctx, n), err)
+		}
 		return err
 	}
 	options := storytext.Options{Verbose: o.verbose, Zone: time.Local}

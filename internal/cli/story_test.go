@@ -103,7 +103,7 @@ func TestStoryOfDemo(t *testing.T) {
 		}
 	}
 	for line, want := range map[string]string{
-		"deployment/checkout -n other":                              `nothing is recorded of deployments.apps "other/checkout"`,
+		"deployment/checkout -n other":                              "nothing is recorded in namespace other",
 		"deployment -n shop":                                        "name it as deployment/NAME",
 		"deployment/checkout -n shop -o yaml":                       "use text, json or markdown",
 		"configmap/x -n shop":                                       "configmaps",
