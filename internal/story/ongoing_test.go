@@ -159,3 +159,13 @@ func TestOverAtBegin(t *testing.T) {
 		t.Errorf("the main episode is %q", m.Title)
 	}
 }
+
+// TestShortage: that too few Pods are ready is told after 30 seconds. Until then a Pod is replaced,
+// as many are; one that fails is told at once.
+func TestShortage(t *testing.T) {
+	l := newLog(t)
+	l.initial(deployment(1, 2, "r/web:1.0", "kubectl-create", "1", done(1, 2)))
+	l.put(10, deployment(1, 2, "r/web:1.0", "kubectl-create", "1", "observedGeneration: 1, replicas: 2, updatedReplicas: 2, readyReplicas: 1"))
+	l.want("Deployment/web", 39, "10-10 info: Deployment web: ready replicas 2 → 1; available replicas 2 → 0")
+	l.want("Deployment/web", 40, "10- warning: Deployment web: too few Pods are ready; still so at the end of the story, with 1 of 2 ready")
+}

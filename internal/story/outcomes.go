@@ -125,7 +125,8 @@ func readyOf(s *state) (ready, want int64) {
 }
 
 // shortages describes workloads that have fewer ready Pods than they should at the end of the
-// story, if no other episode that is not over does: their Pods may be replaced, or not known.
+// story, for longer than it takes to replace a Pod, if no other episode that is not over does: their
+// Pods may be replaced, or not known.
 func (t *teller) shortages() {
 	for _, th := range t.ofKind(Workloads...) {
 		spans := t.spans(th, short) // not one from which enough were ready in between
