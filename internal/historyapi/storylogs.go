@@ -32,7 +32,10 @@ const (
 	maxLogAge = time.Minute
 )
 
-// addLogs adds to each failed episode the last line of the log of a container that has ended, if
+// ofContainers are the kinds of episodes that a container's end may explain: not a Node's.
+var ofContainers = []string{api.EpisodeFailure, api.EpisodeRollout, api.EpisodeJob}
+
+// addLogs adds to each episode of failed containers the last line of the log of a container that has ended, if
 // the API server still has it and the caller may read it. It is what the container said, and
 // so a cause.
 func (c *call) addLogs(out *api.Story, objects []story.Object) {
@@ -51,7 +54,7 @@ func (c *call) addLogs(out *api.Story, objects []story.Object) {
 	left := maxLogs
 	for i := range out.Episodes {
 		e := &out.Episodes[i]
-		if e.Severity != api.EpisodeFailed || left == 0 {
+		if e.Severity != api.EpisodeFailed || !slices.Contains(ofContainers, e.Kind) || left == 0 {
 			continue
 		}
 		if cause, ok := c.logOf(e, pods); ok {

@@ -4,6 +4,7 @@
 package historyapi_test
 
 import (
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -38,6 +39,12 @@ func TestStoryLog(t *testing.T) {
 	pods := f.Stream(pasttest.Pods, 100, 0)
 	f.Event(pods, kube.Added, "default/web", 101, `{kind: Pod, apiVersion: v1, status: {phase: Running, containerStatuses: [{name: c, state: {running: {}}}]}}`)
 	f.Event(pods, kube.Modified, "default/web", 102, `{kind: Pod, apiVersion: v1, status: {phase: Running, containerStatuses: [{name: c, restartCount: 1, state: {waiting: {reason: CrashLoopBackOff}}, lastState: {terminated: {reason: Error, exitCode: 3}}}]}}`)
+	nodes := f.Stream(pasttest.Nodes, 100, 0)
+	f.Event(nodes, kube.Added, "n1", 110, `{kind: Node, apiVersion: v1, status: {conditions: [{type: Ready, status: Unknown}]}}`)
+	for i, ready := range []string{"True", "False"} {
+		f.Event(pods, kube.Modified, "default/web", uint64(110+i), fmt.Sprintf(`{kind: Pod, apiVersion: v1, spec: {nodeName: n1}, status: {phase: Running, conditions: [{type: Ready, status: %q}], containerStatuses: [{name: c, restartCount: 1, state: {running: {}}, lastState: {terminated: {reason: Error, exitCode: 3, finishedAt: "2020-01-01T00:00:00Z"}}}]}}`, ready))
+	}
+	f.Events(nodes, 200)
 	f.Events(pods, 200)
 	const path = historyapi.StoryPath + "/api/v1/namespaces/default/pods/web?since=2h"
 	says := func(query string, headers ...string) (line string) {
@@ -61,6 +68,11 @@ func TestStoryLog(t *testing.T) {
 	}
 	if got := says("", "Authorization", "Bearer denied"); got != "" || len(asked) != 1 {
 		t.Errorf("a caller's who may not read it: %q, asked %q", got, asked)
+	}
+	for _, e := range decoded[api.Story](t, f.story(path)).Episodes {
+		if logs := slices.ContainsFunc(e.Causes, func(c api.Cause) bool { return c.Field == "log of c" }); logs != (e.Kind == api.EpisodeFailure) {
+			t.Errorf("%s: causes %+v", e.Title, e.Causes)
+		}
 	}
 	if got := says("&until=10m"); got != "" || len(asked) != 0 {
 		t.Errorf("of the past: %q, asked %q", got, asked)
