@@ -329,3 +329,9 @@ test('an entry says how many of its Pods are so only since later', () => {
   assert.deepEqual(othersOf([1900, 100, 1905]), { others: 2, since: 1900 });
   assert.equal(othersOf([100]), null);
 });
+
+test('no text of a Pod turns or hides what is drawn around it', () => {
+  const f = filled(1, 1).set(podOf('odd', { state: State.failing, text: 'Er\u202eror\u009b' }));
+  f.apply();
+  assert.equal(f.cluster.strings[f.cluster.text[f.cluster.rowOf('shop', 'odd')]], 'Er\ufffdror\ufffd');
+});

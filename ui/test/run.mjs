@@ -18,7 +18,7 @@ import { shots } from './browser.mjs';
 import { startAll } from './cluster.mjs';
 
 /** Files whose tests only read, and so run on a recording, two at a time and without a cluster. */
-const RECORDED = ['explains', 'guide', 'renderers', 'unobserved'];
+const RECORDED = ['explains', 'guide', 'renderers', 'unobserved', 'unsafe'];
 
 /** Files of --short. Together they show every view, and write. */
 const SHORT = ['actions', 'board', 'explains', 'guide', 'keyboard', 'kinds', 'past', 'spreadsheet', 'workloads'];

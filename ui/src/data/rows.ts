@@ -7,6 +7,7 @@
  * sent once per batch, however often its Pod changed.
  */
 
+import { plain } from './plain';
 import { FIELD, STRIDE, packContainers, type Batch, type NodeRow } from './protocol';
 import type { Described } from './state';
 
@@ -197,7 +198,7 @@ export class Rows {
     if (id === undefined) {
       id = this.#strings.size;
       this.#strings.set(text, id);
-      this.#newStrings.push(text);
+      this.#newStrings.push(plain(text));
     }
     this.#lastText[field] = text;
     return (this.#lastId[field] = id);

@@ -6,6 +6,7 @@
  * YAML 1.1, which kubectl has, and by YAML 1.2: what is not a string to one of them is quoted.
  */
 
+import { UNSAFE } from '../data/plain';
 import { escaped } from '../write/escape';
 
 /** A part of a line: a key, a string, another value, or punctuation. */
@@ -17,8 +18,8 @@ export type Line = Piece[];
 
 const PLAIN = /^[A-Za-z_/][\w ./:@%+=,()<>-]*$/;
 const WORDS = /^(true|false|null|yes|no|on|off|y|n)$/i;
-/** What JSON does not escape, and YAML does not print or takes for the end of a line. */
-const UNPRINTABLE = /[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]/g;
+/** What JSON does not escape, and YAML does not print or takes for the end of a line, or a reader cannot see. */
+const UNPRINTABLE = new RegExp(`[\\u2028\\u2029\\ufeff\\ufffe\\uffff]|${UNSAFE.source}`, 'g');
 
 /** A string as YAML: plain if it is still read as a string, else quoted. */
 export function scalar(text: string): string {

@@ -17,6 +17,7 @@ import { playhead, recorded } from '../time/playback';
 import { Engine } from '../board/engine';
 import { applyTheme } from '../board/palette';
 import { BoardView } from '../board/view';
+import './plain';
 import { ActionDialogs } from './actions';
 import { Board } from './board';
 import { Controls } from './controls';
