@@ -50,6 +50,11 @@ async function openMoved(query) {
     move(json);
     await route.fulfill({ response, json });
   });
+  const { close } = page;
+  page.close = async () => {
+    await page.unrouteAll({ behavior: 'ignoreErrors' });
+    await close.call(page);
+  };
   await page.goto(`${recording.url}/ui/?${new URLSearchParams(query)}`);
   return page;
 }
