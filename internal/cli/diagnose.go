@@ -285,6 +285,15 @@ func (o *diagnoseOptions) print(w io.Writer, found api.Findings) error {
 		o.printFinding(&b, found.At, f)
 	}
 	notes := notesOf(found)
+	var begin time.Time
+	for _, f := range found.Items {
+		if f.RecordedSince.After(begin) {
+			begin = f.RecordedSince
+		}
+	}
+	if !begin.IsZero() {
+		notes = append(notes, "nothing is recorded before "+o.stamp(begin)+": a cause may lie there")
+	}
 	if len(found.Items) == 0 && o.namespace != "" && *o.client.flags.Namespace == "" {
 		notes = append(notes, "other namespaces were not looked at: -A looks at all")
 	}

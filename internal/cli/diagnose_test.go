@@ -195,6 +195,16 @@ func TestSuggestions(t *testing.T) {
 	}
 }
 
+// TestDiagnoseAtBegin: that the record begins just before findings is said once, and no gap.
+func TestDiagnoseAtBegin(t *testing.T) {
+	const one = `{"severity":"warning","kind":"Node","name":"n","title":"NotReady","recordedSince":"2026-01-02T11:5%d:00Z"}`
+	newFakeGateway(t, map[string]string{"/watchkeeper/v1/findings": fmt.Sprintf(`{"at":"2026-01-02T12:00:00Z","items":[`+one+`,`+one+`]}`, 1, 2)})
+	want := "2026-01-02 12:00:00Z: 2 warning\n! Node n  NotReady\n! Node n  NotReady\nnothing is recorded before 2026-01-02 11:52:00Z: a cause may lie there\n"
+	if out, errs, code := run("diagnose", "-A", "--utc"); code != 3 || out != want {
+		t.Errorf("%d %q %q", code, out, errs)
+	}
+}
+
 // TestDiagnoseMistakes: an object is no file, and a moment before the record is refused in the words
 // and the zone of the other commands.
 func TestDiagnoseMistakes(t *testing.T) {

@@ -95,7 +95,13 @@ func (f *finder) before(one *findings.Finding, out *api.Finding) error {
 	all = slices.CompactFunc(all, func(a, b api.ObjectChange) bool { return a.Path == b.Path && a.ResourceVersion == b.ResourceVersion })
 	out.Before = f.important(all)
 	out.BeforeLeftOut = len(all) - len(out.Before)
-	out.Unobserved = merged(f.unobserved(read, begin, since), len(all) > 0)
+	spans := f.unobserved(read, begin, since)
+	out.Unobserved = merged(spans)
+	for _, span := range spans {
+		if span.Reason == api.BeforeRecord && len(all) == 0 && span.To.After(out.RecordedSince) {
+			out.RecordedSince = span.To
+		}
+	}
 	return f.ended()
 }
 
@@ -140,13 +146,13 @@ func (f *finder) after(state past.State, e history.Event, until time.Time) bool 
 	return e.At.After(until)
 }
 
-// merged joins the spans of several resources, without those of which the changes are known. That
-// the record begins later is said only if it has no change.
-func merged(spans []api.UnobservedSpan, changed bool) (all []api.TimeSpan) {
+// merged joins the spans of several resources, without those of which the changes are known, and
+// what is before their records.
+func merged(spans []api.UnobservedSpan) (all []api.TimeSpan) {
 	for _, span := range spans { // the earliest first
 		last := len(all) - 1
 		switch {
-		case span.Reason == api.Late, span.Reason == api.BeforeRecord && changed:
+		case span.Reason == api.Late, span.Reason == api.BeforeRecord:
 		case last < 0 || span.From.After(all[last].To):
 			all = append(all, span.TimeSpan)
 		case span.To.After(all[last].To):
