@@ -129,6 +129,3 @@ func (t *teller) config() {
 		}
 	}
 }
-
-// maxTogether is the pause after which another change of an object is another episode.
-const maxTogether = 5 * time.Second

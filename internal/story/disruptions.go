@@ -85,10 +85,8 @@ func (t *teller) tellDisruption(all []hit) {
 			ep.said = addCause(ep.said, c)
 			said = appendOnce(said, t.withNames(ev.Text()))
 		}
-	}
-	for _, h := range all {
-		if !h.pod.gone.IsZero() && h.pod.gone.After(ep.To) && h.pod.gone.Sub(h.state.at) <= maxApart {
-			ep.To = h.pod.gone
+		if gone := h.pod.gone; gone.After(ep.To) && gone.Sub(h.state.at) <= maxApart {
+			ep.To = gone
 		}
 	}
 	how := cmp.Or(disruptedBy[first.condition.Reason], "disrupted ("+first.condition.Reason+")")

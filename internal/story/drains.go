@@ -54,8 +54,8 @@ func (t *teller) cordons(node *thing) {
 // these Pods.
 func (t *teller) budgets(ep *episode, evicted []hit) (all []*thing) {
 	for _, pdb := range t.ofKind("PodDisruptionBudget") {
-		last, ok := lastOf(pdb, evicted)
-		if !ok {
+		last := lastOf(pdb, evicted)
+		if last.IsZero() {
 			continue
 		}
 		all = append(all, pdb)
@@ -95,19 +95,17 @@ func (t *teller) budgets(ep *episode, evicted []hit) (all []*thing) {
 	return all
 }
 
-// lastOf returns when the last one of the Pods that a PodDisruptionBudget selects was evicted.
-func lastOf(pdb *thing, evicted []hit) (last time.Time, ok bool) {
+// lastOf returns when the last one of the Pods that a PodDisruptionBudget selects was evicted,
+// zero if none was.
+func lastOf(pdb *thing, evicted []hit) (last time.Time) {
 	selector, err := metav1.LabelSelectorAsSelector(pdb.final().look().Spec.Selector)
 	if err != nil {
-		return last, false
+		return last
 	}
 	for _, h := range evicted {
-		if h.pod.key.Namespace() == pdb.key.Namespace() && selector.Matches(labels.Set(h.state.look().Metadata.Labels)) {
-			ok = true
-			if h.state.at.After(last) {
-				last = h.state.at
-			}
+		if h.state.at.After(last) && h.pod.key.Namespace() == pdb.key.Namespace() && selector.Matches(labels.Set(h.state.look().Metadata.Labels)) {
+			last = h.state.at
 		}
 	}
-	return last, ok
+	return last
 }

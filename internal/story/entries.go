@@ -141,8 +141,8 @@ func objectPath(r kube.Resource, key kube.Key) string {
 // names returns the names of managers, each once.
 func names(managers []change.Manager) (all []string) {
 	for _, m := range managers {
-		if m.Manager != "" && !slices.Contains(all, m.Manager) {
-			all = append(all, m.Manager)
+		if m.Manager != "" {
+			all = appendOnce(all, m.Manager)
 		}
 	}
 	return all
@@ -214,11 +214,7 @@ func (e *entry) join(other *entry) {
 	if until := cmp.Or(other.Until, other.Time); until.After(e.Until) {
 		e.Until = until
 	}
-	for _, name := range other.By {
-		if !slices.Contains(e.By, name) {
-			e.By = append(slices.Clone(e.By), name)
-		}
-	}
+	e.By = appendOnce(slices.Clip(e.By), other.By...)
 	if e.event != nil && other.event != nil {
 		e.event.add(other.event)
 	}

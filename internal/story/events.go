@@ -83,11 +83,13 @@ func (t *teller) readEvent(o *Object) {
 }
 
 // appendOnce appends what a list does not have.
-func appendOnce[T comparable](list []T, one T) []T {
-	if slices.Contains(list, one) {
-		return list
+func appendOnce[T comparable](list []T, more ...T) []T {
+	for _, one := range more {
+		if !slices.Contains(list, one) {
+			list = append(list, one)
+		}
 	}
-	return append(list, one)
+	return list
 }
 
 // link finds the things that Events are about: by UID, and by name if the Event has none.
@@ -140,12 +142,8 @@ func isName(word, name string) bool {
 
 // add folds another Event into this one.
 func (ev *event) add(other *event) {
-	for _, m := range other.messages {
-		ev.messages = appendOnce(ev.messages, m)
-	}
-	for _, o := range other.objects {
-		ev.objects = appendOnce(ev.objects, o)
-	}
+	ev.messages = appendOnce(ev.messages, other.messages...)
+	ev.objects = appendOnce(ev.objects, other.objects...)
 }
 
 // what describes the Event.

@@ -29,7 +29,7 @@ type failure struct {
 	described bool   // with a rollout
 }
 
-// failuresOfPods finds the failures of all Pods.
+// failuresOfPods finds the failures of all Pods, the earliest first.
 func (t *teller) failuresOfPods() {
 	for _, pod := range t.ofKind("Pod") {
 		var open *failure
@@ -75,6 +75,7 @@ func (t *teller) failuresOfPods() {
 			}
 		}
 	}
+	slices.SortStableFunc(t.failures, func(a, b *failure) int { return a.from.Compare(b.from) })
 	for _, f := range t.failures {
 		for _, ev := range t.eventsAbout(f.pod, f.from.Add(-5*time.Second), f.to) {
 			if ev.warns() {
@@ -149,8 +150,6 @@ const maxApart = 2 * time.Minute
 
 // groupFailures groups failures by class and workload.
 func groupFailures(all []*failure) (groups []*group) {
-	all = slices.Clone(all)
-	slices.SortStableFunc(all, func(a, b *failure) int { return a.from.Compare(b.from) })
 	type key struct {
 		class string
 		of    name
@@ -279,17 +278,12 @@ func (t *teller) otherFailures() {
 
 // stillOf says how Pods are that have not recovered; "" if they still fail. One that has crashed may
 // run again, and not for as long as its back-off.
-func stillOf(all []*failure) (still string) {
-	for _, f := range all {
-		switch {
-		case f.ended:
-		case !isReady(f.pod.final()):
-			return ""
-		default:
-			still = "Running after a crash"
-		}
+func stillOf(all []*failure) string {
+	open := slices.DeleteFunc(slices.Clone(all), func(f *failure) bool { return f.ended })
+	if len(open) == 0 || slices.ContainsFunc(open, func(f *failure) bool { return !isReady(f.pod.final()) }) {
+		return ""
 	}
-	return still
+	return "Running after a crash"
 }
 
 // maxStart is how long Pods may need to start.
@@ -304,12 +298,8 @@ func ends(all []*failure) (recovered, deleted int) {
 		}
 	}
 	for _, f := range last {
-		switch f.end {
-		case "recovered":
-			recovered++
-		case "deleted":
-			deleted++
-		}
+		recovered += one(f.end == "recovered")
+		deleted += one(f.end == "deleted")
 	}
 	return recovered, deleted
 }

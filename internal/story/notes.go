@@ -17,6 +17,8 @@ import (
 const (
 	// maxConfig is how long before a failure changes of configuration are mentioned with it.
 	maxConfig = 10 * time.Minute
+	// maxTogether is the pause after which another change of an object is another episode.
+	maxTogether = 5 * time.Second
 	// maxNotes limits the changes that are mentioned before an episode, and in it.
 	maxNotes = 3
 )

@@ -166,9 +166,7 @@ func (t *teller) failuresOf(r *rollout) (all []*failure) {
 	if !r.done.IsZero() && r.done.Add(maxSettle).Before(limit) {
 		limit = r.done.Add(maxSettle)
 	}
-	ordered := slices.Clone(t.failures)
-	slices.SortStableFunc(ordered, func(a, b *failure) int { return a.from.Compare(b.from) })
-	for _, f := range ordered {
+	for _, f := range t.failures {
 		c := f.pod.controller()
 		if f.described || c == nil || f.from.After(limit) || f.from.Before(r.from) || f.fault.weight < 2 {
 			continue

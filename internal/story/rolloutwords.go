@@ -15,6 +15,8 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/words"
 )
 
+const restartedAt = "kubectl.kubernetes.io/restartedAt"
+
 // progress says how far a rollout is.
 func progress(s *state) string {
 	l := s.look()
@@ -46,9 +48,9 @@ func (t *teller) describe(r *rollout) string {
 				what += " from " + old
 			}
 			what += " to " + images
-		} else if restartedAt(r.before) != restartedAt(r.after) {
+		} else if r.before.Annotations[restartedAt] != r.after.Annotations[restartedAt] {
 			what = "restart of " + th.key.Name()
-		} else if r.entry != nil && len(r.entry.What) > 0 {
+		} else if len(r.entry.What) > 0 {
 			details = append(details, brief(strings.Join(shortened(r.entry.What), ", ")))
 		}
 	}
@@ -85,10 +87,6 @@ func shortened(phrases []string) (out []string) {
 		out = append(out, phrase)
 	}
 	return out
-}
-
-func restartedAt(template *corev1.PodTemplateSpec) string {
-	return template.Annotations["kubectl.kubernetes.io/restartedAt"]
 }
 
 // imagesOf returns the images that changed between two templates: only the tag if it is one.

@@ -129,9 +129,7 @@ func (t *teller) tellScaling(th *thing, steps []step, next *state) {
 			}
 			by = appendOnce(by, "HorizontalPodAutoscaler "+s.event.about().Name)
 		} else if s.state.entry != nil {
-			for _, who := range s.state.entry.By {
-				by = appendOnce(by, who)
-			}
+			by = appendOnce(by, s.state.entry.By...)
 		}
 		low, high = min(low, s.to), max(high, s.to)
 	}
