@@ -97,6 +97,9 @@ func (t *teller) recovers(th *thing, i int, c corev1.ContainerStatus) bool {
 	}
 	for ; i+1 < len(th.states); i++ {
 		next := th.states[i+1]
+		if next.terminating() {
+			return !change.Failing(th.states[i].asPod(), next.at)
+		}
 		all := change.Containers(next.asPod())
 		n := slices.IndexFunc(all, func(later corev1.ContainerStatus) bool { return later.Name == c.Name })
 		if n >= 0 && all[n].State.Running != nil && all[n].State.Running.StartedAt.Equal(&run.StartedAt) {

@@ -145,6 +145,21 @@ func TestRunsAgain(t *testing.T) {
 	l.want("Pod/web", 73, "10-12 failed: Pod web: OOMKilled (exit 137), 1 restart, recovered after 2s")
 }
 
+// TestDeletedBetweenCrashes: a Pod that is deleted while it runs between two crashes has not
+// recovered, however it ends.
+func TestDeletedBetweenCrashes(t *testing.T) {
+	const deleted = `{kind: Pod, metadata: {name: web, deletionTimestamp: "2026-01-02T14:00:50Z"}, spec: {nodeName: n1, containers: [{name: web, image: x}]}, status: {%s}}`
+	const done = `phase: Succeeded, containerStatuses: [{name: web, restartCount: 1, state: {terminated: {exitCode: 0, reason: Completed}}, lastState: {terminated: {exitCode: 137, reason: OOMKilled}}}]`
+	l := newLog(t)
+	l.initial(alone("web", "", ready))
+	l.put(10, alone("web", "", oomKilled))
+	l.put(12, alone("web", "", again))
+	l.put(20, fmt.Sprintf(deleted, again))
+	l.put(21, fmt.Sprintf(deleted, done))
+	l.remove(22, "Pod/web")
+	l.want("Pod/web", 80, "10-20 failed: Pod web: OOMKilled (exit 137), 1 restart, until deleted")
+}
+
 // TestOverAtBegin: what is over as the story begins is not its first line.
 func TestOverAtBegin(t *testing.T) {
 	l := newLog(t)
