@@ -255,6 +255,11 @@ func TestStoryCut(t *testing.T) {
 			t.Errorf("until %v: %+v, want %q", until, s, want)
 		}
 	}
+	// Its begin is in the gap, too: no edge of it is an observation.
+	s = decoded[api.Story](t, f.story(historyapi.StoryPath+"/api/v1/namespaces/default/pods/a?since="+f.when(120)+"&until="+f.when(150)))
+	if len(s.Episodes) != 0 || !api.NothingKnown(s.Unobserved, []string{s.Resource}, s.From, s.To) {
+		t.Errorf("within the gap: %+v", s)
+	}
 }
 
 // TestStoryBetweenEpochs: what differs between two epochs happened between them.

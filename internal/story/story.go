@@ -113,7 +113,9 @@ func Tell(in Input) api.Story {
 			out.Kind = th.kind
 		}
 	}
-	out.Episodes = append(out.Episodes, t.assemble()...)
+	if in.Last.IsZero() || in.Last.After(in.From) { // else nothing was observed
+		out.Episodes = append(out.Episodes, t.assemble()...)
+	}
 	return out
 }
 
