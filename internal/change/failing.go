@@ -57,6 +57,11 @@ func CannotStart(c corev1.ContainerStatus) bool {
 	return w != nil && w.Reason != "" && w.Reason != "ContainerCreating" && w.Reason != "PodInitializing"
 }
 
+// NoImage reports whether a container waits for a reason because it has no image.
+func NoImage(reason string) bool {
+	return slices.Contains([]string{"ImagePullBackOff", "ErrImagePull", "InvalidImageName", "ErrImageNeverPull", "ImageInspectError", "RegistryUnavailable", "SignatureValidationFailed"}, reason)
+}
+
 // LastEnd returns how a container ended last that has crashed, or that the kubelet restarts
 // more slowly; nil if it has not.
 func LastEnd(c corev1.ContainerStatus) *corev1.ContainerStateTerminated {

@@ -35,9 +35,6 @@ func rankOf(reason string) int {
 	return 3
 }
 
-// imageReasons are the reasons for which a container without an image waits.
-var imageReasons = []string{"ImagePullBackOff", "ErrImagePull", "InvalidImageName", "ErrImageNeverPull", "ImageInspectError", "RegistryUnavailable", "SignatureValidationFailed"}
-
 // trouble returns why a Pod fails; nil if it does not, or if it is in the phase Failed.
 func (s *State) trouble(pod *corev1.Pod) (worst *trouble) {
 	if pod.Status.Phase == corev1.PodFailed || !change.Failing(pod, s.At) {
@@ -74,7 +71,7 @@ func containerTrouble(c corev1.ContainerStatus) *trouble {
 	}
 	if change.CannotStart(c) {
 		t := &trouble{rule: "start", reason: w.Reason, says: []string{w.Message}}
-		if slices.Contains(imageReasons, w.Reason) {
+		if change.NoImage(w.Reason) {
 			t.rule = "image"
 		}
 		return t

@@ -445,6 +445,15 @@ func TestOwnEvidence(t *testing.T) {
 	l.put(10, `{kind: ConfigMap, metadata: {name: settings}, data: {a: b}}`)
 	l.put(13, alone("web", usesConfig, backOff))
 	l.want("Pod/web", 60, "13- failed: 3s after ConfigMap settings, which the failed Pods use, was created: Pod web: CrashLoopBackOff (exit 1: no database), 1 restart; still so at the end of the story")
+
+	// Without an image, it has not read its configuration.
+	const pulls = `{kind: Pod, metadata: {name: web}, spec: {nodeName: n1, imagePullSecrets: [{name: registry}], containers: [{name: web, image: x, envFrom: [{configMapRef: {name: settings}}]}]}, status: {%s}}`
+	l = newLog(t)
+	l.initial(fmt.Sprintf(pulls, ready))
+	l.put(10, `{kind: ConfigMap, metadata: {name: settings}, data: {a: b}}`)
+	l.put(11, `{kind: Secret, metadata: {name: registry}, data: {a: b}}`)
+	l.put(13, fmt.Sprintf(pulls, badImage))
+	l.want("Pod/web", 60, "10-10 info: ConfigMap settings: created", "13- failed: 2s after Secret registry, which the failed Pods use, was created: Pod web: ErrImagePull (manifest unknown); still so at the end of the story")
 }
 
 // TestNodeLabel: a label of a Node is told, and other changes of it as before.

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/watchkeeper/watchkeeper/internal/api"
 	"github.com/watchkeeper/watchkeeper/internal/change"
 	"github.com/watchkeeper/watchkeeper/internal/words"
@@ -116,12 +118,17 @@ func (n *notes) tell(ep *episode) {
 	}
 }
 
-// changes notes changes of the ConfigMaps and Secrets that failed Pods use.
+// changes notes changes of the ConfigMaps and Secrets that failed Pods use: those that fail for
+// an image, to pull it.
 func (t *teller) changes(g *group) notes {
 	n := notes{t: t}
 	for _, th := range t.ofKind("ConfigMap", "Secret") {
 		uses := slices.ContainsFunc(g.all, func(f *failure) bool {
-			return f.pod.key.Namespace() == th.key.Namespace() && slices.Contains(change.Uses(&f.pod.final().asPod().Spec), change.Used{Kind: th.kind, Name: th.key.Name()})
+			spec := f.pod.final().asPod().Spec
+			if change.NoImage(f.fault.reason) {
+				spec = corev1.PodSpec{ImagePullSecrets: spec.ImagePullSecrets}
+			}
+			return f.pod.key.Namespace() == th.key.Namespace() && slices.Contains(change.Uses(&spec), change.Used{Kind: th.kind, Name: th.key.Name()})
 		})
 		if uses {
 			n.add(t.called(th), th, g.from, g.to, "which the failed Pods use")
