@@ -146,6 +146,9 @@ func failingContainer(s corev1.ContainerStatus) (out api.FailingContainer, ok bo
 		out.Waiting, out.Reason, out.Message = w.Reason, w.Reason, w.Message
 	}
 	if end := change.LastEnd(s); end != nil {
+		if s.State.Terminated != nil {
+			end = s.State.Terminated // after the crash it ended otherwise
+		}
 		out.Reason, out.Message, ok = end.Reason, end.Message, true
 		out.ExitCode, out.Signal, out.FinishedAt = &end.ExitCode, end.Signal, end.FinishedAt.UTC()
 	}

@@ -172,13 +172,14 @@ func TestFailedBefore(t *testing.T) {
 		pod(kube.Modified, "default/well", 122, terminating, crashed),
 		pod(kube.Modified, "default/old", 123, terminating, crashed),
 		pod(kube.Modified, "default/older", 124, terminating, disrupted),
+		pod(kube.Added, "default/done", 125, terminating, "{phase: Succeeded, containerStatuses: [{name: main, restartCount: 1, state: {terminated: {exitCode: 0, reason: Completed}}, lastState: {terminated: {exitCode: 143, reason: Error}}}]}"),
 	} {
 		if err := st.Append([]history.Event{e}, e.Object.RV, e.At); err != nil {
 			t.Fatal(err)
 		}
 	}
 	get := func(name string) api.Failing {
-		return ask[api.Failing](f, "/failing/api/v1/namespaces/default/pods/"+name+"?at=rv:124")
+		return ask[api.Failing](f, "/failing/api/v1/namespaces/default/pods/"+name+"?at=rv:125")
 	}
 	got := get("a")
 	want := api.Failing{
@@ -197,6 +198,9 @@ func TestFailedBefore(t *testing.T) {
 		if got := get(name); got.Failing || got.FailedBefore || !got.Since.IsZero() {
 			t.Errorf("%s: %+v", name, got)
 		}
+	}
+	if got := get("done").Containers; len(got) != 1 || got[0].Reason != "Completed" || *got[0].ExitCode != 0 {
+		t.Errorf("how it ended at last, not its crash before: %+v", got)
 	}
 	if got := get("stuck").Unschedulable; got == nil || got.Message != "0/5 nodes" || !got.Since.Equal(f.At(1).Truncate(time.Second)) {
 		t.Errorf("unschedulable: %+v", got)
