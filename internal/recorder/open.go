@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
@@ -18,14 +19,24 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/upstream"
 )
 
-// Open opens the cluster's history, if the API server identifies the cluster before ctx
-// ends. Call it before Run, so that serving starts from the record. An error means that
+// How long Open waits for the API server to identify the cluster, and for one that has done so
+// to say which resources it has. The second is longer: only an API server that answers can show
+// that a name is a mistake, which is an error at the start and a warning later.
+const (
+	identifyTimeout = 3 * time.Second
+	namesTimeout    = 15 * time.Second
+)
+
+// Open opens the cluster's history, if the API server identifies the cluster in time. After
+// that, Run opens it while serving. Call it before Run, so that serving starts from the record. An error means that
 // the directory must not be used, or that a selected resource does not exist, and says
 // what to do; after any other failure, Run tries again.
 func (r *Recorder) Open(ctx context.Context) error {
 	err := checkDir(r.opts.FS, r.opts.Dir)
 	if err == nil {
-		err = r.open(ctx)
+		identify, cancel := context.WithTimeout(ctx, identifyTimeout)
+		err = r.open(identify)
+		cancel()
 	}
 	for _, mistake := range []error{ErrDirectory, ErrInUse, history.ErrOtherCluster, history.ErrNewerFormat} {
 		if errors.Is(err, mistake) {
@@ -36,6 +47,8 @@ func (r *Recorder) Open(ctx context.Context) error {
 		r.off(err)
 		return nil
 	}
+	ctx, cancel := context.WithTimeout(ctx, namesTimeout)
+	defer cancel()
 	if err := r.checkNames(ctx); err != nil {
 		r.Close()
 		return err

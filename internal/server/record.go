@@ -33,7 +33,5 @@ func openHistory(ctx context.Context, rec *recorder.Recorder) error {
 	if rec == nil {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, openTimeout)
-	defer cancel()
 	return rec.Open(ctx)
 }

@@ -110,10 +110,6 @@ type RecordOptions struct {
 	MaxBytes int64
 }
 
-// openTimeout is how long the start waits for the API server to identify the
-// cluster whose history to open. After that, the recorder opens it while serving.
-const openTimeout = 3 * time.Second
-
 // Run serves until ctx ends, then drains and returns nil. An error means that it
 // could not start, or that a listener failed.
 func Run(ctx context.Context, opts Options) error {
