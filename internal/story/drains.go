@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
@@ -16,7 +17,7 @@ import (
 )
 
 // cordons describes the times in which a Node was cordoned, and the Pods that were evicted
-// from it meanwhile: a drain.
+// from it meanwhile. It was drained if no other is left; only its own story has all its Pods.
 func (t *teller) cordons(node *thing) {
 	for _, span := range t.spans(node, func(s *state) bool { return s.look().Spec.Unschedulable }) {
 		if !t.concerns(node, span.from, span.to) {
@@ -24,21 +25,36 @@ func (t *teller) cordons(node *thing) {
 		}
 		ep := newEpisode(rankNode, api.EpisodeInfo, span.from, span.to, span.open)
 		ep.claims, ep.said = span.claims, span.first.since("spec.unschedulable", "true")
-		var pods []*thing
+		var pods, left, budgets []*thing
 		var hits []hit
+		var waiting []*state
+		remain := 0
 		for _, pod := range t.podsOn(node.key.Name(), ep.From, ep.To) {
+			end := stays(pod, node, ep.From, ep.To)
 			if c, d := t.disruption(pod); d != nil && c.Reason == "EvictionByEvictionAPI" && within(d.at, ep.From, ep.To) {
 				pods, hits = append(pods, pod), append(hits, hit{pod, d, c})
 				ep.hit(hits[len(hits)-1])
 				ep.workloads = append(ep.workloads, t.workload(pod))
+				remain += one(end != nil)
+			} else if end != nil {
+				left = append(left, pod)
+				if !end.terminating() {
+					waiting = append(waiting, end)
+				}
 			}
 		}
 		ep.Title = fmt.Sprintf("Node %s cordoned%s", node.key.Name(), span.first.entry.by())
 		if len(pods) > 0 {
 			ep.Severity = api.EpisodeWarning
-			ep.Title = fmt.Sprintf("Node %s drained: cordoned%s, %s evicted by the eviction API", node.key.Name(), span.first.entry.by(), t.counted(pods))
+			if len(left)+remain == 0 && t.isOwn(node) {
+				ep.Title = fmt.Sprintf("Node %s drained: cordoned%s", node.key.Name(), span.first.entry.by())
+			}
+			ep.Title += fmt.Sprintf(", %s evicted by the eviction API%s", t.counted(pods), stillTerminating(remain, len(pods)))
+			if len(left) > 0 {
+				ep.Title += fmt.Sprintf(", %s still on it", t.counted(left))
+			}
+			budgets = t.budgets(ep, hits, waiting)
 		}
-		budgets := t.budgets(ep, hits)
 		if span.after != nil {
 			ep.Title += "; uncordoned" + span.after.entry.by() + " after " + t.took(ep.From, ep.To)
 		}
@@ -49,12 +65,29 @@ func (t *teller) cordons(node *thing) {
 	}
 }
 
+// stays returns the state of a Pod at the end of a time, if it was on a Node from the begin of that
+// time, and a drain would evict it. One that went in a gap is not known to stay.
+func stays(pod, node *thing, from, to time.Time) *state {
+	begin, end := pod.at(from), pod.at(to)
+	if begin == nil || end == nil || begin.asPod().Spec.NodeName != node.key.Name() || pod.last != nil && !pod.last.NotBefore.IsZero() && !pod.last.NotBefore.After(to) {
+		return nil
+	}
+	c, p := pod.controller(), end.asPod()
+	if c != nil && c.Kind == "DaemonSet" || p.Annotations[corev1.MirrorPodAnnotationKey] != "" || p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed {
+		return nil
+	}
+	return end
+}
+
 // budgets says for how long PodDisruptionBudgets allowed no disruption of some Pods before the
-// last of these was evicted, and with which numbers. It returns the budgets that are about
-// these Pods.
-func (t *teller) budgets(ep *episode, evicted []hit) (all []*thing) {
+// last of these was evicted, or while one of them waited, and with which numbers. It returns the
+// budgets that are about these Pods.
+func (t *teller) budgets(ep *episode, evicted []hit, waiting []*state) (all []*thing) {
 	for _, pdb := range t.ofKind("PodDisruptionBudget") {
-		last := lastOf(pdb, evicted)
+		last, format := lastOf(pdb, evicted), "; before the last of these evictions, %s allowed none for %s (healthy: %d, needed: %d)"
+		if slices.ContainsFunc(waiting, selectedBy(pdb)) {
+			last, format = ep.To, "; %s allowed no disruption for %s (healthy: %d, needed: %d)"
+		}
 		if last.IsZero() {
 			continue
 		}
@@ -89,7 +122,7 @@ func (t *teller) budgets(ep *episode, evicted []hit) (all []*thing) {
 		}
 		if lowest != nil {
 			l := lowest.look().Status
-			ep.Title += fmt.Sprintf("; before the last of these evictions, %s allowed none for %s (healthy: %d, needed: %d)", t.called(pdb), words.Duration(refused), l.CurrentHealthy, l.DesiredHealthy)
+			ep.Title += fmt.Sprintf(format, t.called(pdb), words.Duration(refused), l.CurrentHealthy, l.DesiredHealthy)
 		}
 	}
 	return all
@@ -98,14 +131,19 @@ func (t *teller) budgets(ep *episode, evicted []hit) (all []*thing) {
 // lastOf returns when the last one of the Pods that a PodDisruptionBudget selects was evicted,
 // zero if none was.
 func lastOf(pdb *thing, evicted []hit) (last time.Time) {
-	selector, err := metav1.LabelSelectorAsSelector(pdb.final().look().Spec.Selector)
-	if err != nil {
-		return last
-	}
+	selected := selectedBy(pdb)
 	for _, h := range evicted {
-		if h.state.at.After(last) && h.pod.key.Namespace() == pdb.key.Namespace() && selector.Matches(labels.Set(h.state.look().Metadata.Labels)) {
+		if h.state.at.After(last) && selected(h.state) {
 			last = h.state.at
 		}
 	}
 	return last
+}
+
+// selectedBy returns which states of Pods a PodDisruptionBudget selects.
+func selectedBy(pdb *thing) func(*state) bool {
+	selector, err := metav1.LabelSelectorAsSelector(pdb.final().look().Spec.Selector)
+	return func(s *state) bool {
+		return err == nil && s.thing.key.Namespace() == pdb.key.Namespace() && selector.Matches(labels.Set(s.look().Metadata.Labels))
+	}
 }

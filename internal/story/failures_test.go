@@ -179,6 +179,30 @@ func TestMarkedLater(t *testing.T) {
 		"10- failed: Pod web terminates, 9m20s longer than its grace period; still so at the end of the story")
 }
 
+// TestStays: a Node is not drained while a Pod is left that a drain would evict.
+func TestStays(t *testing.T) {
+	l := newLog(t)
+	l.initial(node("True", "", "", ""))
+	l.initial(pod("web-a-1", "web-a", "", "", running))
+	l.initial(pod("static", "web-a", `, annotations: {kubernetes.io/config.mirror: "1"}`, "", running))
+	l.initial(pod("done", "web-a", "", "", "phase: Succeeded"))
+	l.initial(strings.Replace(pod("agent", "web-a", "", "", running), "kind: ReplicaSet", "kind: DaemonSet", 1))
+	l.put(10, node("True", "", "", "unschedulable: true"))
+	l.put(11, pod("late", "web-a", "", "", running))
+	l.put(12, pod("web-a-1", "web-a", "", "", fmt.Sprintf(disruption, "EvictionByEvictionAPI", "Eviction API: evicting")))
+	const evicted = ", Pod web-a-1 evicted by the eviction API"
+	story := func(to float64) string { return main(l.tell("Node/n1", to)).Title }
+	if got := story(20); got != "Node n1 cordoned by kubectl-cordon"+evicted+", still terminating; still so at the end of the story" {
+		t.Error(got)
+	}
+	l.gap = at(25)
+	l.put(30, node("True", "", "", ""))
+	l.remove(30.1, "Pod/web-a-1")
+	if got := story(40); got != "Node n1 drained: cordoned by kubectl-cordon"+evicted+"; uncordoned by kubectl-cordon after 15s to 20s" {
+		t.Error(got)
+	}
+}
+
 // TestDrain: the numbers of a PodDisruptionBudget are shown until it allowed the last eviction,
 // and of the budgets of evicted Pods only.
 func TestDrain(t *testing.T) {
@@ -198,9 +222,10 @@ func TestDrain(t *testing.T) {
 	gone := fmt.Sprintf(disruption, "EvictionByEvictionAPI", "Eviction API: evicting")
 	l.put(12.3, pod("web-a-1", "web-a", ", labels: {app: web}", "", gone))
 	l.remove(13, "Pod/web-a-1")
-	s := l.tell("Node/n1", 13)
-	if c := main(s).Causes; len(c) != 1 || c[0].Kind != "Pod" {
-		t.Errorf("nothing was refused, and the causes are %+v", c)
+	const blocked = "warning: Node n1 cordoned by kubectl-cordon, Pod web-a-1 evicted by the eviction API, Pod web-a-2 still on it; PodDisruptionBudget web allowed no disruption for %s (healthy: 2, needed: 2); "
+	s := l.want("Node/n1", 25, "10- "+fmt.Sprintf(blocked, "13s")+"still so at the end of the story")
+	if c := main(s).Causes; len(c) != 2 || c[1].Kind != "PodDisruptionBudget" {
+		t.Errorf("the causes are %+v", c)
 	}
 	l.put(30, budget("web", 3, "True", "SufficientPods"))
 	l.put(31, pod("web-a-2", "web-a", ", labels: {app: web}", "", gone))
@@ -432,7 +457,7 @@ func TestDrainThenRollout(t *testing.T) {
 	l.put(20, deployment(2, 2, "r/web:1.1", "m", "1", done(1, 2)))
 	l.put(22, deployment(2, 2, "r/web:1.1", "m", "2", strings.Replace(done(2, 2), "readyReplicas: 2", "readyReplicas: 0", 1)))
 	l.put(25, node("True", "", "", ""))
-	const drained = "10-25 warning: Node n1 drained: cordoned by kubectl-cordon, Pod web-a-1 evicted by the eviction API; uncordoned by kubectl-cordon after 15s; 2 of 2 ready when Deployment web was changed (1 at the lowest)"
+	const drained = "10-25 warning: Node n1 cordoned by kubectl-cordon, Pod web-a-1 evicted by the eviction API; uncordoned by kubectl-cordon after 15s; 2 of 2 ready when Deployment web was changed (1 at the lowest)"
 	if got := lines(l.tell("Deployment/web", 30)); got[0] != drained {
 		t.Errorf("%q", got)
 	}

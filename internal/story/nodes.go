@@ -97,12 +97,7 @@ func (t *teller) tellNode(node *thing, span span, state, severity string) {
 	}
 	switch n := len(disrupted); {
 	case n > 0:
-		title += "; on it " + t.counted(disrupted) + " " + how
-		if remain == n {
-			title += ", still terminating"
-		} else if remain > 0 {
-			title += fmt.Sprintf(", %d still terminating", remain)
-		}
+		title += "; on it " + t.counted(disrupted) + " " + how + stillTerminating(remain, n)
 	case len(pods) > 0:
 		title += "; on it " + t.counted(pods)
 	}
@@ -112,6 +107,17 @@ func (t *teller) tellNode(node *thing, span span, state, severity string) {
 	ep.Title = title
 	ep.covers = func(e *entry) bool { return e.thing == node || slices.Contains(pods, e.thing) }
 	t.add(ep)
+}
+
+// stillTerminating says how many of some Pods that were to go are there.
+func stillTerminating(remain, of int) string {
+	switch remain {
+	case 0:
+		return ""
+	case of:
+		return ", still terminating"
+	}
+	return fmt.Sprintf(", %d still terminating", remain)
 }
 
 // outlasts reports whether a state of a Pod belongs to a failure of its own: the Node does not
