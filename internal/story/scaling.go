@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/watchkeeper/watchkeeper/internal/api"
-	"github.com/watchkeeper/watchkeeper/internal/words"
 )
 
 // A step is one change of a workload's number of replicas.
@@ -18,6 +17,7 @@ type step struct {
 	state    *state
 	from, to int64
 	ready    time.Time // when as many were ready; zero if they were not before the next step
+	by       string    // " by kubectl-scale"; "" if that is not known
 	reason   string    // what an autoscaler's Event says
 	event    *event
 }
@@ -63,11 +63,13 @@ func (t *teller) steps(th *thing) (all []step) {
 			continue
 		}
 		if last != nil && *last != *now {
-			one := step{state: s, from: *last, to: *now}
+			one := step{state: s, from: *last, to: *now, by: s.entry.by()}
 			for _, hpa := range t.autoscalersOf(th) { // its Event says why
 				for _, ev := range t.eventsAbout(hpa, s.at.Add(-5*time.Second), s.at.Add(5*time.Second), "SuccessfulRescale") {
-					_, one.reason, _ = strings.Cut(ev.Text(), "reason: ")
-					one.event = ev
+					if strings.Contains(ev.Text(), fmt.Sprintf("New size: %d;", one.to)) { // not that of a step just before or after
+						_, one.reason, _ = strings.Cut(ev.Text(), "reason: ")
+						one.event, one.by = ev, " by HorizontalPodAutoscaler "+hpa.key.Name()
+					}
 				}
 			}
 			all = append(all, one)
@@ -117,31 +119,22 @@ func (t *teller) tellScaling(th *thing, steps []step, next *state) {
 	first, last := steps[0], steps[len(steps)-1]
 	ep := newEpisode(rankScaling, api.EpisodeInfo, first.state.at, t.To, false)
 	ep.workloads = []name{th.named()}
-	var by, reasons []string
 	low, high := first.from, first.from
 	for _, s := range steps {
 		ep.claims = append(ep.claims, claim(s.state)...)
 		if s.event != nil {
 			ep.claims = append(ep.claims, s.event.entry)
 			ep.said = addCause(ep.said, s.event.cause())
-			if s.reason != "" {
-				reasons = appendOnce(reasons, s.reason)
-			}
-			by = appendOnce(by, "HorizontalPodAutoscaler "+s.event.about().Name)
-		} else if s.state.entry != nil {
-			by = appendOnce(by, s.state.entry.By...)
 		}
 		low, high = min(low, s.to), max(high, s.to)
 	}
 	title := fmt.Sprintf("%s %s scaled %d → %d", th.kind, th.key.Name(), first.from, last.to)
+	mixed := slices.ContainsFunc(steps, func(s step) bool { return s.by != first.by })
 	if len(steps) > 1 {
-		title = fmt.Sprintf("%s %s scaled %d times between %d and %d replicas (%s)", th.kind, th.key.Name(), len(steps), low, high, path(steps))
+		title = fmt.Sprintf("%s %s scaled %d times between %d and %d replicas (%s)", th.kind, th.key.Name(), len(steps), low, high, path(steps, mixed))
 	}
-	if len(by) > 0 {
-		title += " by " + words.List(by, 3, "client")
-	}
-	if len(reasons) > 0 {
-		title += " (" + brief(strings.Join(reasons, ", ")) + ")"
+	if !mixed {
+		title += first.by + reasons(steps)
 	}
 	if turns(steps) >= manyTurns {
 		ep.Severity = api.EpisodeWarning
@@ -169,16 +162,37 @@ func (t *teller) tellScaling(th *thing, steps []step, next *state) {
 	t.add(ep)
 }
 
-// path shows the numbers of replicas in order.
-func path(steps []step) string {
-	text := fmt.Sprint(steps[0].from)
-	for i, s := range steps {
-		if i == 8 {
-			return text + " → …"
-		}
+// maxSteps limits the steps that a title has.
+const maxSteps = 8
+
+// path shows the numbers of replicas in order, if there are several authors with those of each.
+func path(steps []step, mixed bool) string {
+	text, from := fmt.Sprint(steps[0].from), 0
+	for i, s := range steps[:min(len(steps), maxSteps)] {
 		text += fmt.Sprintf(" → %d", s.to)
+		if mixed && (i+1 == len(steps) || i+1 == maxSteps || steps[i+1].by != s.by) {
+			text += s.by + reasons(steps[from:i+1])
+			if from = i + 1; from < len(steps) {
+				text += ","
+			}
+		}
+	}
+	if len(steps) > maxSteps {
+		text += " → …"
 	}
 	return text
+}
+
+// reasons returns why an autoscaler made some steps, in parentheses.
+func reasons(steps []step) string {
+	var all []string
+	for _, s := range steps {
+		all = appendOnce(all, s.reason)
+	}
+	if all = slices.DeleteFunc(all, func(s string) bool { return s == "" }); len(all) == 0 {
+		return ""
+	}
+	return " (" + brief(strings.Join(all, ", ")) + ")"
 }
 
 // autoscalers describes times in which an autoscaler could not decide, or was limited.

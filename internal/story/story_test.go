@@ -364,3 +364,24 @@ func TestAutoscaler(t *testing.T) {
 		t.Errorf("the main episode is %q", m.Title)
 	}
 }
+
+// TestScaledByTwo: each step has its author, and an autoscaler's reasons are said of its steps,
+// also if another scales within seconds of it.
+func TestScaledByTwo(t *testing.T) {
+	l := newLog(t)
+	l.initial(deployment(1, 2, "r/web:1.0", "kubectl-create", "1", done(1, 2)))
+	l.initial(`{kind: HorizontalPodAutoscaler, metadata: {name: web}, spec: {scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}}}`)
+	for i, n := range []int{4, 5, 1, 2} {
+		second, by := float64(10+16*i), "kube-controller-manager"
+		if n == 1 {
+			second, by = second+14, "kubectl-scale" // the autoscaler answers after two seconds
+		}
+		l.put(second, deployment(2+i, n, "r/web:1.0", by, "1", done(1+i, n)))
+		if n != 1 {
+			l.event(second+.1, fmt.Sprintf("web.%d", i), "Normal", "SuccessfulRescale", fmt.Sprintf("New size: %d; reason: %s", n, map[bool]string{true: "cpu above target", false: "below minReplicas"}[n > 2]), "HorizontalPodAutoscaler", "web")
+		}
+		l.put(second+1, deployment(2+i, n, "r/web:1.0", by, "1", done(2+i, n)))
+	}
+	l.want("Deployment/web", 90, "10-59 warning: Deployment web scaled 4 times between 1 and 5 replicas "+
+		"(2 → 4 → 5 by HorizontalPodAutoscaler web (cpu above target), → 1 by kubectl-scale, → 2 by HorizontalPodAutoscaler web (below minReplicas))")
+}
