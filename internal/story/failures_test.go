@@ -370,6 +370,17 @@ func TestNextFault(t *testing.T) {
 	l.want("Pod/web", 90, "5-60 failed: Pod web: CrashLoopBackOff (exit 1: no database), 1 restart, until deleted")
 }
 
+// TestFailedEvent: the kubelet's Event about a container and the container's status, which comes
+// after it, are one failure.
+func TestFailedEvent(t *testing.T) {
+	l := newLog(t)
+	l.put(5, alone("web", "", `phase: Pending, conditions: [{type: Ready, status: "False"}]`))
+	l.event(6, "web.1", "Warning", "Failed", "Error: ErrImagePull", "Pod", "web")
+	l.put(7, alone("web", "", badImage))
+	l.remove(30, "Pod/web")
+	l.want("Pod/web", 60, "5-30 failed: Pod web: ErrImagePull (manifest unknown), until deleted")
+}
+
 // TestFailsSince: Pods that fail since long after others are told with their own time.
 func TestFailsSince(t *testing.T) {
 	l := newLog(t)

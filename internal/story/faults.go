@@ -20,7 +20,7 @@ import (
 // Classes of faults. Faults of one class are one failure of a Pod.
 const (
 	crashed       = "crash"    // a container ended with an error
-	cannotStart   = "start"    // a container waits for another reason than that it is about to start
+	cannotStart   = "start"    // a container waits for another reason than that it is about to start, or an Event says so first
 	unschedulable = "schedule" // the scheduler finds no Node
 	podFailed     = "phase"    // the phase is Failed
 	notReady      = "ready"    // the Pod was ready, or an Event says why it is not
@@ -273,13 +273,16 @@ func (t *teller) notReady(pod *thing, i int, ready bool) *fault {
 		}
 	}
 	if found != nil {
-		reason, weight := found.Reason, 3
-		if reason == "Unhealthy" {
+		class, reason, weight := notReady, found.Reason, 3
+		switch reason {
+		case "Unhealthy":
 			if reason = "not ready"; !ready { // a startup or readiness probe may fail while a container starts
 				weight = 2
 			}
+		case "Failed", "InspectFailed", "ErrImageNeverPull": // the container's status says the same a moment later
+			class = cannotStart
 		}
-		return &fault{class: notReady, reason: reason, detail: found.Text(), cause: found.cause(), weight: weight}
+		return &fault{class: class, reason: reason, detail: found.Text(), cause: found.cause(), weight: weight}
 	}
 	c, ok := s.condition(string(corev1.PodReady))
 	since := s.at

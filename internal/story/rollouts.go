@@ -316,7 +316,7 @@ func (t *teller) replaces(r, before *rollout, complete string) bool {
 
 // passingFault reports whether a failure may be only that its Pod took a while to start.
 func passingFault(f *failure) bool {
-	return f.ended && f.end != "deleted" && (f.fault.class == unschedulable || f.fault.class == notReady)
+	return f.ended && f.end != "deleted" && (f.fault.class == unschedulable || f.fault.class == notReady || f.fault.cause.Field == "Event")
 }
 
 func lastEnd(all []*failure, at time.Time) time.Time {
