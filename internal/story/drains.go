@@ -84,8 +84,14 @@ func stays(pod, node *thing, from, to time.Time) *state {
 // budgets that are about these Pods.
 func (t *teller) budgets(ep *episode, evicted []hit, waiting []*state) (all []*thing) {
 	for _, pdb := range t.ofKind("PodDisruptionBudget") {
-		last, format := lastOf(pdb, evicted), "; before the last of these evictions, %s allowed none for %s (healthy: %d, needed: %d)"
-		if slices.ContainsFunc(waiting, selectedBy(pdb)) {
+		selected := selectedBy(pdb)
+		last, format := time.Time{}, "; before the last of these evictions, %s allowed none for %s (healthy: %d, needed: %d)"
+		for _, h := range evicted {
+			if h.state.at.After(last) && selected(h.state) {
+				last = h.state.at
+			}
+		}
+		if slices.ContainsFunc(waiting, selected) {
 			last, format = ep.To, "; %s allowed no disruption for %s (healthy: %d, needed: %d)"
 		}
 		if last.IsZero() {
@@ -126,18 +132,6 @@ func (t *teller) budgets(ep *episode, evicted []hit, waiting []*state) (all []*t
 		}
 	}
 	return all
-}
-
-// lastOf returns when the last one of the Pods that a PodDisruptionBudget selects was evicted,
-// zero if none was.
-func lastOf(pdb *thing, evicted []hit) (last time.Time) {
-	selected := selectedBy(pdb)
-	for _, h := range evicted {
-		if h.state.at.After(last) && selected(h.state) {
-			last = h.state.at
-		}
-	}
-	return last
 }
 
 // selectedBy returns which states of Pods a PodDisruptionBudget selects.
