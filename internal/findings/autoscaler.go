@@ -62,7 +62,7 @@ func (s *State) rescales(uid string) (up, down int, turned time.Time, says []str
 	if uid == "" {
 		return 0, 0, turned, nil
 	}
-	begin := s.At.Add(-flapSpan)
+	begin := s.at("events").Add(-flapSpan)
 	var firstUp, firstDown time.Time
 	for _, e := range s.about[uid] {
 		if e.reason != "SuccessfulRescale" || e.last.Before(begin) {

@@ -17,7 +17,7 @@ func (s *State) claimsFound(g *group) {
 		switch {
 		case c.Status.Phase == corev1.ClaimLost:
 			severity = api.SeverityCritical
-		case c.Status.Phase != corev1.ClaimPending || c.DeletionTimestamp != nil || s.At.Sub(c.CreationTimestamp.Time) < minAge:
+		case c.Status.Phase != corev1.ClaimPending || c.DeletionTimestamp != nil || s.at("persistentvolumeclaims").Sub(c.CreationTimestamp.Time) < minAge:
 			continue
 		}
 		warning := s.warning(string(c.UID))

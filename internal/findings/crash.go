@@ -37,7 +37,7 @@ func rankOf(reason string) int {
 
 // trouble returns why a Pod fails; nil if it does not, or if it is in the phase Failed.
 func (s *State) trouble(pod *corev1.Pod) (worst *trouble) {
-	if pod.Status.Phase == corev1.PodFailed || !change.Failing(pod, s.At) {
+	if pod.Status.Phase == corev1.PodFailed || !change.Failing(pod, s.at("pods")) {
 		return nil
 	}
 	for i, c := range change.Containers(pod) {
@@ -116,7 +116,7 @@ func (s *State) troubled(g *group, rule string, says func(*corev1.Pod, *Finding)
 func (s *State) crashes(g *group) {
 	s.troubled(g, "crash", func(pod *corev1.Pod, f *Finding) {
 		// Why the kubelet killed it, if it did.
-		f.say(s.lastAbout(string(pod.UID), s.At.Add(-maxProbeAge), "Unhealthy").says())
+		f.say(s.lastAbout(string(pod.UID), s.at("pods").Add(-maxProbeAge), "Unhealthy").says())
 	})
 }
 
@@ -138,11 +138,11 @@ func (s *State) starts(g *group) {
 		}
 	})
 	for _, pod := range s.sortedPods() {
-		if pod.Status.Phase != corev1.PodPending || pod.Spec.NodeName == "" || pod.DeletionTimestamp != nil || change.Failing(pod, s.At) {
+		if pod.Status.Phase != corev1.PodPending || pod.Spec.NodeName == "" || pod.DeletionTimestamp != nil || change.Failing(pod, s.at("pods")) {
 			continue
 		}
 		since := cmp.Or(conditionTime(pod, corev1.PodScheduled), pod.CreationTimestamp.Time)
-		if s.At.Sub(since) < minAge {
+		if s.at("pods").Sub(since) < minAge {
 			continue
 		}
 		workload := s.podWorkload(pod)

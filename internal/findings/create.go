@@ -38,7 +38,7 @@ func (s *State) creations(g *group) {
 		}
 	}
 	for _, e := range s.sorted() {
-		if e.reason != "FailedCreate" || e.object.Kind == "ReplicaSet" || e.kind != corev1.EventTypeWarning || s.At.Sub(e.last) > maxCreateAge {
+		if e.reason != "FailedCreate" || e.object.Kind == "ReplicaSet" || e.kind != corev1.EventTypeWarning || s.at("events").Sub(e.last) > maxCreateAge {
 			continue
 		}
 		self := refOf(e.object.Kind, e.object.Namespace, e.object.Name)

@@ -51,7 +51,8 @@ func (s *State) deletions(g *group) {
 		end := m.DeletionTimestamp.Time
 		requested := end.Add(-time.Duration(min(max(m.DeletionGracePeriodSeconds, 0), 1<<30)) * time.Second)
 		pod := t.ref.Kind == "Pod" && t.ref.Resource == "pods"
-		if s.At.Sub(requested) < minAge || s.At.Before(end) || len(t.finalizers) == 0 && !pod {
+		now := s.at(t.ref.Resource)
+		if now.Sub(requested) < minAge || now.Before(end) || len(t.finalizers) == 0 && !pod {
 			continue
 		}
 		held := strings.Join(t.finalizers, ", ")

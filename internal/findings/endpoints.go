@@ -62,7 +62,7 @@ type apiService struct {
 func (s *State) apiServices(g *group) {
 	for _, a := range s.services {
 		for _, c := range a.Status.Conditions {
-			if c.Type != "Available" || c.Status != metav1.ConditionFalse || s.At.Sub(transition(&a.Metadata, c.LastTransitionTime)) < time.Second {
+			if c.Type != "Available" || c.Status != metav1.ConditionFalse || s.at("apiservices.apiregistration.k8s.io").Sub(transition(&a.Metadata, c.LastTransitionTime)) < time.Second {
 				continue
 			}
 			f := g.of(refOf("APIService", "", a.Metadata.Name), "", api.SeverityCritical)

@@ -67,7 +67,7 @@ func (s *State) missing(g *group) {
 					written = f.Time.Time
 				}
 			}
-			if s.At.Sub(written) < minAge || c.ref.Kind == "StatefulSet" && status.AvailableReplicas < status.Replicas {
+			if s.at(c.ref.Resource).Sub(written) < minAge || c.ref.Kind == "StatefulSet" && status.AvailableReplicas < status.Replicas {
 				continue
 			}
 			f := g.of(workload, "", s.severity(workload))

@@ -51,7 +51,7 @@ func (s *State) nodesDeleted(g *group) {
 	for _, pod := range s.sortedPods() {
 		done := pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 		// The list of Nodes may be a moment older than that of Pods.
-		if done || !s.deleted(pod.Spec.NodeName) || s.At.Sub(pod.CreationTimestamp.Time) < minUnscheduled {
+		if done || !s.deleted(pod.Spec.NodeName) || s.at("pods").Sub(pod.CreationTimestamp.Time) < minUnscheduled {
 			continue
 		}
 		f := g.of(refOf("Node", "", pod.Spec.NodeName), "", api.SeverityWarning)

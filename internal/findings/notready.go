@@ -24,18 +24,18 @@ func (s *State) notReady(g *group) {
 		lost[node.Name] = notReadyNode(node) != nil
 	}
 	for _, pod := range s.sortedPods() {
-		if pod.Status.Phase != corev1.PodRunning || pod.DeletionTimestamp != nil || lost[pod.Spec.NodeName] || change.Failing(pod, s.At) {
+		if pod.Status.Phase != corev1.PodRunning || pod.DeletionTimestamp != nil || lost[pod.Spec.NodeName] || change.Failing(pod, s.at("pods")) {
 			continue
 		}
 		for _, c := range pod.Status.Conditions {
-			if c.Type != corev1.PodReady || c.Status == corev1.ConditionTrue || s.At.Sub(transition(pod, c.LastTransitionTime)) < minAge {
+			if c.Type != corev1.PodReady || c.Status == corev1.ConditionTrue || s.at("pods").Sub(transition(pod, c.LastTransitionTime)) < minAge {
 				continue
 			}
 			workload := s.podWorkload(pod)
 			f := g.of(workload, "", s.severity(workload))
 			f.Objects = append(f.Objects, podRef(pod))
 			f.from(transition(pod, c.LastTransitionTime))
-			probe := s.lastAbout(string(pod.UID), s.At.Add(-maxProbeAge), "Unhealthy")
+			probe := s.lastAbout(string(pod.UID), s.at("pods").Add(-maxProbeAge), "Unhealthy")
 			if probe != nil {
 				f.say(probe.says())
 			} else {

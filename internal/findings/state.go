@@ -38,6 +38,10 @@ type State struct {
 	// is asked for Pods that fail. nil knows of none.
 	Observed func(resource string, key kube.Key) time.Time
 
+	// Known has until when resources are known that are not known at the moment. Their objects
+	// are judged as of then: nothing recovers, or fails, by waiting.
+	Known map[string]time.Time
+
 	// AllNodes is set once all Nodes are added, before the Pods.
 	AllNodes bool
 
@@ -62,6 +66,14 @@ type State struct {
 	nodeNames  map[string]bool
 	onNode     map[string]bool // Nodes whose Pods are all kept
 	known      map[Ref]*light
+}
+
+// at returns the moment of the objects of a resource.
+func (s *State) at(resource string) time.Time {
+	if known, ok := s.Known[resource]; ok {
+		return known
+	}
+	return s.At
 }
 
 // Suspects returns how many objects were kept because they may be a part of a finding.
@@ -150,7 +162,7 @@ func (s *State) addPod(r kube.Resource, o *scan.Object) {
 		return
 	}
 	change.Align(pod, time.Time{})
-	if s.Observed != nil && change.Failing(pod, s.At) {
+	if s.Observed != nil && change.Failing(pod, s.at("pods")) {
 		change.Align(pod, s.Observed(r.GroupResource(), o.Key))
 	}
 }
@@ -188,8 +200,11 @@ func (s *State) wellPod(text string) bool {
 	return strings.Contains(status, `"phase":"Running"`)
 }
 
-// deleted reports whether a Pod's Node does not exist.
-func (s *State) deleted(node string) bool { return s.AllNodes && node != "" && !s.nodeNames[node] }
+// deleted reports whether a Pod's Node does not exist. That is not known if Pods and Nodes are
+// not of the same moment.
+func (s *State) deleted(node string) bool {
+	return s.AllNodes && node != "" && !s.nodeNames[node] && s.at("pods").Equal(s.at("nodes"))
+}
 
 // nodeName returns the Node of a Pod.
 func nodeName(text string) string {

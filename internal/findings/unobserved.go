@@ -22,6 +22,8 @@ type Unknown struct {
 	Reason   string // why
 	// Since and Until are the nearest moments at which they are known, zero if there is none.
 	Since, Until time.Time
+	// LastKnown is set if the findings have the state of Since.
+	LastKnown bool
 	// Before is set if the record of the resource begins after the moment, so that nobody
 	// expects it to be known.
 	Before bool
@@ -40,15 +42,21 @@ func Unknowns(all []Unknown) (found []*Finding) {
 			f.Severity = api.SeverityInfo
 		}
 		var names []string
-		var until time.Time
+		var last, until time.Time
 		for _, u := range some {
 			names = append(names, u.Resource)
 			f.from(u.Since)
+			if u.Since.After(last) {
+				last = u.Since
+			}
 			if u.Until.After(until) {
 				until = u.Until
 			}
 		}
 		f.Messages = []string{oneLine(reason) + knownAt(f.Since, until)}
+		if some[0].LastKnown {
+			f.Messages = []string{oneLine(reason) + lastKnown(f.Since, last)}
+		}
 		slices.Sort(names)
 		names = slices.Compact(names)
 		f.Title = fmt.Sprintf("%s not observed: %s", count(len(names), "resource"), strings.Join(names, ", "))
@@ -71,6 +79,15 @@ func knownAt(since, until time.Time) string {
 	default:
 		return ": the nearest moments at which all is known are " + since.UTC().Format(time.RFC3339) + " and " + text
 	}
+}
+
+// lastKnown says of when the state of some resources is.
+func lastKnown(first, last time.Time) string {
+	from, to := first.UTC().Format(time.RFC3339), last.UTC().Format(time.RFC3339)
+	if from != to {
+		from += " to " + to
+	}
+	return ": the last known state is shown, that of " + from
 }
 
 // NoAnswer is the finding that the API server does not answer, or is not ready, since a time: the

@@ -14,7 +14,7 @@ func (s *State) unscheduled(g *group) {
 	for _, pod := range s.sortedPods() {
 		for _, c := range pod.Status.Conditions {
 			since := cmp.Or(transition(pod, c.LastTransitionTime), pod.CreationTimestamp.Time)
-			if pod.DeletionTimestamp != nil || pod.Spec.NodeName != "" || s.At.Sub(since) < minUnscheduled ||
+			if pod.DeletionTimestamp != nil || pod.Spec.NodeName != "" || s.at("pods").Sub(since) < minUnscheduled ||
 				c.Type != corev1.PodScheduled || c.Status != corev1.ConditionFalse || c.Reason != corev1.PodReasonUnschedulable {
 				continue
 			}

@@ -159,14 +159,20 @@ func (f *finder) read(when kube.Moment) error {
 		return refuse(http.StatusNotFound, metav1.StatusReasonNotFound, "none of the resources that findings are read from is recorded: %s", strings.Join(readFrom, ", "))
 	}
 	findings.Order(read)
-	s := &findings.State{At: f.lastKnown(when.At), Get: f.get, LastSeen: f.lastSeen, Observed: f.observed}
-	var unknown []findings.Unknown
+	s := &findings.State{At: f.lastKnown(when.At), Get: f.get, LastSeen: f.lastSeen, Observed: f.observed, Known: map[string]time.Time{}}
+	var unknown, stale []findings.Unknown
 	var first error
 	for _, r := range read {
 		f.resource[r.GroupResource()] = r
 		state, err := f.Past.Locate(f.page.ctx, r, when)
 		if errors.Is(err, past.ErrUnrecorded) && when.Ago && when.At.Equal(f.now) {
-			state, err = f.present(r, err)
+			if state, err = f.present(r, err); err != nil {
+				if last, ok := f.lastState(r); ok {
+					state, err = last, nil
+					s.Known[r.GroupResource()] = last.At
+					stale = append(stale, findings.Unknown{Resource: r.GroupResource(), Reason: f.nothingNewer(), Since: last.At, LastKnown: true})
+				}
+			}
 		}
 		switch {
 		case errors.Is(err, history.ErrBefore), errors.Is(err, history.ErrGap), errors.Is(err, past.ErrUnrecorded):
@@ -180,7 +186,7 @@ func (f *finder) read(when kube.Moment) error {
 		if err := f.add(s, r, state); err != nil {
 			return err
 		}
-		if f.live[r.GroupResource()] == nil && f.Recording().State != api.RecordingEnded {
+		if _, isStale := s.Known[r.GroupResource()]; !isStale && f.live[r.GroupResource()] == nil && f.Recording().State != api.RecordingEnded {
 			if since, reason := f.recordEnd(r); reason == api.RecordingStopped && when.At.After(since) {
 				unknown = append(unknown, f.unknown(r, when.At, past.ErrUnrecorded))
 			}
@@ -196,6 +202,13 @@ func (f *finder) read(when kube.Moment) error {
 	}
 	f.found = append(f.found, findings.Unknowns(unknown)...)
 	slices.SortStableFunc(f.found, findings.Compare)
+	unobserved := findings.Unknowns(stale)
+	for _, one := range unobserved {
+		if len(stale) == len(read) {
+			one.Severity = api.SeverityCritical // nothing is observed
+		}
+	}
+	f.found = slices.Concat(unobserved, f.found) // they say of when the others are
 	if f.contact.Err != nil {
 		f.found = slices.Insert(f.found, 0, f.noAnswer())
 	}
@@ -217,8 +230,8 @@ func (f *finder) noAnswer() *findings.Finding {
 // as on a full disk. The state is then the end of the record, for what the history knows. If it is
 // not recorded because it is not watched, the cache does not know more.
 func (f *finder) present(r kube.Resource, why error) (past.State, error) {
-	st := f.Past.Newest(r)
-	if _, refused := errors.AsType[*reflector.RefusedError](why); refused || errors.Is(why, past.ErrUnwatched) || f.Live == nil || st == nil {
+	state, ok := f.lastState(r)
+	if _, refused := errors.AsType[*reflector.RefusedError](why); refused || errors.Is(why, past.ErrUnwatched) || f.Live == nil || !ok {
 		return past.State{}, why
 	}
 	snapshot := f.Live(f.page.ctx, r)
@@ -226,11 +239,20 @@ func (f *finder) present(r kube.Resource, why error) (past.State, error) {
 		return past.State{}, why
 	}
 	f.live[r.GroupResource()] = snapshot
-	head := st.Head()
-	if f.recordedUntil.IsZero() || head.At.Before(f.recordedUntil) {
-		f.recordedUntil = head.At
+	if f.recordedUntil.IsZero() || state.At.Before(f.recordedUntil) {
+		f.recordedUntil = state.At
 	}
-	return past.State{Stream: st, RV: head.RV, At: head.At, Since: head.At, Newest: true}, nil
+	return state, nil
+}
+
+// lastState returns the last recorded state of a resource.
+func (f *finder) lastState(r kube.Resource) (state past.State, ok bool) {
+	st := f.Past.Newest(r)
+	if st == nil {
+		return past.State{}, false
+	}
+	head := st.Head()
+	return past.State{Stream: st, RV: head.RV, At: head.At, Since: head.At, Newest: true}, head.RV != 0
 }
 
 // objects yields the objects of a resource at the moment.
@@ -262,12 +284,20 @@ func (f *finder) unknown(r kube.Resource, at time.Time, why error) findings.Unkn
 			}
 		}
 	default:
-		u.Reason = "nothing newer is recorded"
+		u.Reason = f.nothingNewer()
 		if st := f.Past.Newest(r); st != nil {
 			u.Since = st.Head().At
 		}
 	}
 	return u
+}
+
+// nothingNewer is why the present is not known.
+func (f *finder) nothingNewer() string {
+	if why := f.Recording().Reason; why != "" {
+		return "nothing newer is recorded (" + why + ")"
+	}
+	return "nothing newer is recorded"
 }
 
 // add adds the objects of a resource to a state.

@@ -247,8 +247,8 @@ func TestFindingsUnrecorded(t *testing.T) {
 		}
 		return all
 	}
-	if s, _ := statusOf(t, f.ofFindings("")); s.Code != http.StatusServiceUnavailable || !strings.Contains(s.Message, "the disk is full") {
-		t.Errorf("without the cache: %+v", s)
+	if got, want := titles(f.findings("")), []string{"critical watchkeeper 2 resources not observed: deployments.apps, pods since 0s true", "critical recovered 1 Pod Error · exit code 1 since 0s false"}; !slices.Equal(got, want) {
+		t.Errorf("without the cache: %q, want %q", got, want)
 	}
 	cached := map[string]*timeline.Snapshot{"pods": snapshotOf(t, crashing), "deployments.apps": snapshotOf(t)}
 	f.handler.Live = func(_ context.Context, r kube.Resource) *timeline.Snapshot { return cached[r.GroupResource()] }
@@ -266,7 +266,7 @@ func TestFindingsUnrecorded(t *testing.T) {
 	}
 	// What is not in the cache either is not observed.
 	delete(cached, "deployments.apps")
-	if got := titles(f.findings("")); len(got) != 2 || !strings.Contains(got[1], "1 resource not observed: deployments.apps") {
+	if got := titles(f.findings("")); len(got) != 2 || !strings.Contains(got[0], "warning watchkeeper 1 resource not observed: deployments.apps") {
 		t.Errorf("%q", got)
 	}
 }
@@ -324,6 +324,48 @@ func TestFindingsInOutage(t *testing.T) {
 		if item.Kind == "APIServer" {
 			t.Errorf("of a moment before: %+v", item)
 		}
+	}
+}
+
+// TestFindingsOfUnobserved: while a resource is not observed, what failed of it when it was is
+// listed, as of then, after the time of that; nothing recovers, and nothing fails, by waiting.
+func TestFindingsOfUnobserved(t *testing.T) {
+	f := newFixtureAt(t, fakeapi.New(fakeapi.Options{Allow: allow}))
+	now := time.Now()
+	ended := now.Add(-2 * time.Minute).UTC().Format(time.RFC3339)
+	pod := func(name, status string) *scan.Object {
+		return pasttest.Thing(t, kube.MakeKey("default", name), 110, "{kind: Pod, apiVersion: v1, metadata: {uid: "+name+"}, spec: {nodeName: n1}, status: "+status+"}")
+	}
+	pods := f.Stream(pasttest.Pods, 100, 0)
+	if err := pods.Append([]history.Event{
+		{Type: kube.Added, At: now.Add(-2 * time.Minute), Object: pod("crashed", fmt.Sprintf("{phase: Running, containerStatuses: [{name: main, ready: true, restartCount: 1, state: {running: {startedAt: %[1]q}}, lastState: {terminated: {exitCode: 1, finishedAt: %[1]q}}}]}", ended))},
+		{Type: kube.Added, At: now.Add(-2 * time.Minute), Object: pod("starting", fmt.Sprintf("{phase: Pending, conditions: [{type: PodScheduled, status: 'True', lastTransitionTime: %q}]}", ended)).At(111)},
+	}, 120, now.Add(-2*time.Minute)); err != nil {
+		t.Fatal(err)
+	}
+	nodes := f.Stream(pasttest.Nodes, 100, 0) // n1 was deleted, or never seen
+	if err := nodes.Append(nil, 120, now); err != nil {
+		t.Fatal(err)
+	}
+	f.unsynced = past.ErrUnwatched
+	f.synced = []kube.Resource{pasttest.Nodes}
+	got := f.findings("?namespace=default").Items
+	if len(got) != 2 {
+		t.Fatalf("%+v", got)
+	}
+	want := "nothing newer is recorded: the last known state is shown, that of " + pods.Head().At.UTC().Format(time.RFC3339)
+	if one := got[0]; one.Rule != "unobserved" || one.Severity != api.SeverityWarning || one.Title != "1 resource not observed: pods" || !one.Since.Equal(pods.Head().At) || !slices.Equal(one.Messages, []string{want}) {
+		t.Errorf("%+v", one)
+	}
+	if one := got[1]; one.Rule != "crash" || one.Severity != api.SeverityCritical || one.Name != "crashed" {
+		t.Errorf("%+v", one)
+	}
+	f.synced = nil
+	if got := f.findings("").Items; len(got) != 2 || got[0].Severity != api.SeverityCritical || got[0].Title != "2 resources not observed: nodes, pods" {
+		t.Errorf("without anything: %+v", got)
+	}
+	if got := f.findings("?at=10s").Items; len(got) != 1 || got[0].Severity != api.SeverityWarning {
+		t.Errorf("of the past: %+v", got)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -39,7 +40,8 @@ type fixture struct {
 	withholds bool // Secrets
 	ended     bool // nothing more is recorded
 	unsynced  error
-	ahead     time.Duration // of the clock
+	synced    []kube.Resource // despite unsynced
+	ahead     time.Duration   // of the clock
 }
 
 // newFixture returns a fixture with the story of [pasttest.Cluster].
@@ -92,12 +94,18 @@ func newFixtureAt(t *testing.T, apiserver http.Handler) *fixture {
 // A record is the fixture's history as a past.Record.
 type record struct{ *fixture }
 
-func (r record) Store() *history.Store                     { return r.Cluster.Store }
-func (r record) Sync(context.Context, kube.Resource) error { return r.unsynced }
-func (r record) Now() time.Time                            { return time.Now().Add(r.ahead) }
-func (r record) Ended() bool                               { return r.ended }
-func (r record) Missing(kube.Resource) string              { return "" }
-func (r record) Withholds(id kube.Resource) bool           { return r.withholds && id == pasttest.Secrets }
+func (r record) Store() *history.Store           { return r.Cluster.Store }
+func (r record) Now() time.Time                  { return time.Now().Add(r.ahead) }
+func (r record) Ended() bool                     { return r.ended }
+func (r record) Missing(kube.Resource) string    { return "" }
+func (r record) Withholds(id kube.Resource) bool { return r.withholds && id == pasttest.Secrets }
+
+func (r record) Sync(_ context.Context, id kube.Resource) error {
+	if slices.Contains(r.synced, id) {
+		return nil
+	}
+	return r.unsynced
+}
 
 func (r record) Continued(kube.Resource, *timeline.Timeline, uint64) *history.Stream { return nil }
 
