@@ -83,12 +83,16 @@ func Disruption(pod *corev1.Pod) *corev1.PodCondition {
 			continue
 		}
 		if end := pod.DeletionTimestamp; end != nil && pod.DeletionGracePeriodSeconds != nil && c.Reason != "DeletionByPodGC" {
-			requested := end.Add(-time.Duration(*pod.DeletionGracePeriodSeconds) * time.Second)
-			if c.LastTransitionTime.After(requested.Add(time.Second)) { // of two clocks, in seconds
+			if c.LastTransitionTime.After(Requested(end.Time, *pod.DeletionGracePeriodSeconds).Add(time.Second)) { // of two clocks, in seconds
 				return nil
 			}
 		}
 		return c
 	}
 	return nil
+}
+
+// Requested returns when a deletion was requested whose grace period, in seconds, ends at a time.
+func Requested(end time.Time, grace int64) time.Time {
+	return end.Add(-time.Duration(min(max(grace, 0), 1<<30)) * time.Second)
 }

@@ -7,13 +7,13 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/watchkeeper/watchkeeper/informer/kube"
 	"github.com/watchkeeper/watchkeeper/informer/scan"
 	"github.com/watchkeeper/watchkeeper/internal/api"
+	"github.com/watchkeeper/watchkeeper/internal/change"
 )
 
 // A terminatingObject is one whose deletion was requested.
@@ -49,7 +49,7 @@ func (s *State) deletions(g *group) {
 	for _, t := range s.terminating {
 		m := t.light.Metadata
 		end := m.DeletionTimestamp.Time
-		requested := end.Add(-time.Duration(min(max(m.DeletionGracePeriodSeconds, 0), 1<<30)) * time.Second)
+		requested := change.Requested(end, m.DeletionGracePeriodSeconds)
 		pod := t.ref.Kind == "Pod" && t.ref.Resource == "pods"
 		now := s.at(t.ref.Resource)
 		if now.Sub(requested) < minAge || now.Before(end) || len(t.finalizers) == 0 && !pod {
