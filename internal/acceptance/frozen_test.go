@@ -4,7 +4,6 @@
 package acceptance
 
 import (
-	"context"
 	"encoding/json"
 	"net/http"
 	"net/url"
@@ -17,7 +16,6 @@ import (
 	historyapi "github.com/watchkeeper/watchkeeper/internal/api"
 	"github.com/watchkeeper/watchkeeper/internal/clustertest"
 	"github.com/watchkeeper/watchkeeper/internal/faultproxy"
-	"github.com/watchkeeper/watchkeeper/internal/watchread"
 )
 
 // TestFrozenWatch: the upstream watch of a recorded resource stays open and sends nothing,
@@ -79,18 +77,7 @@ func TestMutedWatches(t *testing.T) {
 		_, body := ask(maps + ns)
 		return strings.Contains(body, "before")
 	})
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	streams := url.Values{"watch": {"/api/v1/namespaces/" + ns + "/configmaps?watch=1"}, "upstream": {"1"}}
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, g.URL+"/watchkeeper/v1/multiwatch?"+streams.Encode(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	resp, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
+	lines := multiwatch(t, g.URL, url.Values{"watch": {"/api/v1/namespaces/" + ns + "/configmaps?watch=1"}, "upstream": {"1"}})
 	time.Sleep(time.Second)
 	unmute := upstream.Mute("configmaps")
 	muted := time.Now()
@@ -117,7 +104,7 @@ func TestMutedWatches(t *testing.T) {
 		}
 		time.Sleep(time.Second)
 	}
-	for lines := watchread.Lines(resp.Body); ; {
+	for {
 		f, err := lines.Next()
 		if err != nil {
 			t.Fatal(err)

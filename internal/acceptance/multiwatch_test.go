@@ -15,6 +15,23 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/watchread"
 )
 
+// multiwatch opens a multiwatch of a gateway, for three minutes at most.
+func multiwatch(t *testing.T, gateway string, query url.Values) *watchread.Reader {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	t.Cleanup(cancel)
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, gateway+"/watchkeeper/v1/multiwatch?"+query.Encode(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { resp.Body.Close() })
+	return watchread.Lines(resp.Body)
+}
+
 // TestMultiwatch opens a multiwatch of watches that are served from timelines, one
 // that is passed through (of Events, from now on), and one that the API server
 // refuses.
@@ -28,18 +45,7 @@ func TestMultiwatch(t *testing.T) {
 		in + "/events?watch=1",
 		in + "/nothings?watch=1",
 	}}
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
-	defer cancel()
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, gw.URL+"/watchkeeper/v1/multiwatch?"+watches.Encode(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	resp, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	lines := watchread.Lines(resp.Body)
+	lines := multiwatch(t, gw.URL, watches)
 	// take reads lines up to the one wanted.
 	take := func(want string) {
 		t.Helper()
