@@ -130,15 +130,20 @@ func (s *State) images(g *group) {
 }
 
 // starts finds Pods whose containers cannot be started for another reason, such as
-// CreateContainerConfigError, or have not been for a while, as without a volume.
+// CreateContainerConfigError.
 func (s *State) starts(g *group) {
 	s.troubled(g, "start", func(pod *corev1.Pod, f *Finding) {
 		if len(f.said) == 0 {
 			f.say(s.warningAbout(pod, "BackOff").says())
 		}
 	})
+}
+
+// creating finds Pods that have been on a Node for a while and do not run, without an error in
+// their status, as without a volume.
+func (s *State) creating(g *group) {
 	for _, pod := range s.sortedPods() {
-		if pod.Status.Phase != corev1.PodPending || pod.Spec.NodeName == "" || pod.DeletionTimestamp != nil || change.Failing(pod, s.at("pods")) {
+		if pod.Status.Phase != corev1.PodPending || pod.Spec.NodeName == "" || pod.DeletionTimestamp != nil || s.lost(pod) || change.Failing(pod, s.at("pods")) {
 			continue
 		}
 		since := cmp.Or(conditionTime(pod, corev1.PodScheduled), pod.CreationTimestamp.Time)

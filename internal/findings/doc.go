@@ -84,6 +84,7 @@ var rules = []rule{
 	{"crash", (*State).crashes},
 	{"image", (*State).images},
 	{"start", (*State).starts},
+	{"creating", (*State).creating},
 	{"create", (*State).creations},
 	{"rollout", (*State).rollouts},
 	{"endpoints", (*State).endpointsFound},

@@ -100,3 +100,11 @@ func notReadyNode(node *corev1.Node) *corev1.NodeCondition {
 	}
 	return nil
 }
+
+// lost reports whether the Node of a Pod is not ready or does not exist, so that nobody writes
+// the Pod's status. The Node is then the finding.
+func (s *State) lost(pod *corev1.Pod) bool {
+	return s.deleted(pod.Spec.NodeName) || slices.ContainsFunc(s.nodes, func(node *corev1.Node) bool {
+		return node.Name == pod.Spec.NodeName && notReadyNode(node) != nil
+	})
+}

@@ -17,14 +17,10 @@ import (
 const maxProbeAge = 15 * time.Minute
 
 // notReady finds Pods that run, but are not ready. The Event about the failed probe says
-// why. On a Node that is not ready, the Node is the finding.
+// why.
 func (s *State) notReady(g *group) {
-	lost := map[string]bool{}
-	for _, node := range s.nodes {
-		lost[node.Name] = notReadyNode(node) != nil
-	}
 	for _, pod := range s.sortedPods() {
-		if pod.Status.Phase != corev1.PodRunning || pod.DeletionTimestamp != nil || lost[pod.Spec.NodeName] || change.Failing(pod, s.at("pods")) {
+		if pod.Status.Phase != corev1.PodRunning || pod.DeletionTimestamp != nil || s.lost(pod) || change.Failing(pod, s.at("pods")) {
 			continue
 		}
 		for _, c := range pod.Status.Conditions {

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -393,5 +394,44 @@ func TestFindingsSince(t *testing.T) {
 	got := f.findings("").Items
 	if len(got) != 1 || !got[0].Since.Equal(f.At(10)) || !got[0].SinceKnown || got[0].Others != 4 || !got[0].OthersSince.Equal(f.At(211)) {
 		t.Errorf("%+v", got)
+	}
+}
+
+// TestFindingsSinceStays: since when a Pod fails does not depend on when other Pods change.
+func TestFindingsSinceStays(t *testing.T) {
+	f := newFixtureAt(t, fakeapi.New(fakeapi.Options{Allow: allow}))
+	pods := f.Stream(pasttest.Pods, 100, 0)
+	stamp := f.At(10).UTC().Format(time.RFC3339)
+	waiting := func(reason string) string {
+		return "phase: Pending, conditions: [{type: PodScheduled, status: 'True', lastTransitionTime: " + stamp + "}], containerStatuses: [{name: main, state: {waiting: {reason: " + reason + "}}}]"
+	}
+	rv := uint64(110)
+	for rule, status := range map[string]string{
+		"crash": "phase: Running, containerStatuses: [{name: main, state: {terminated: {exitCode: 1, finishedAt: " + stamp + "}}}]",
+		"image": waiting("ErrImagePull"), "start": waiting("CreateContainerConfigError"), "creating": waiting("ContainerCreating"),
+		"not-ready":   "phase: Running, conditions: [{type: Ready, status: 'False', lastTransitionTime: " + stamp + "}]",
+		"unscheduled": "phase: Pending, conditions: [{type: PodScheduled, status: 'False', reason: Unschedulable, lastTransitionTime: " + stamp + "}]",
+	} {
+		node := ", spec: {nodeName: n1}"
+		if rule == "unscheduled" {
+			node = ""
+		}
+		f.Event(pods, kube.Added, kube.MakeKey("default", rule), rv, "{kind: Pod, apiVersion: v1, metadata: {uid: "+rule+"}"+node+", status: {"+status+"}}")
+		rv++
+	}
+	since := func(seconds float64) map[string]time.Duration {
+		all := map[string]time.Duration{}
+		for _, one := range f.findings("?at=" + f.when(seconds)).Items {
+			if all[one.Rule] = one.Since.Sub(f.At(0)).Round(time.Second); one.Name != one.Rule || !one.SinceKnown {
+				t.Errorf("%+v", one)
+			}
+		}
+		return all
+	}
+	f.Event(pods, kube.Added, "default/other", 200, "{kind: Pod, apiVersion: v1, status: {phase: Running}}")
+	before := since(120)
+	f.Event(pods, kube.Deleted, "default/other", 250, "{kind: Pod, apiVersion: v1, status: {phase: Running}}")
+	if after := since(220); len(before) != 6 || !maps.Equal(before, after) {
+		t.Errorf("%v, then %v", before, after)
 	}
 }
