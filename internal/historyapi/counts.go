@@ -130,7 +130,7 @@ func (c *call) span(resources []kube.Resource) (from, to kube.Moment, err error)
 		if len(resources) != 1 {
 			return from, to, refuseBad("since and until: a range of several resources has times, not resourceVersions")
 		}
-		state, err := c.Past.Locate(c.r.Context(), resources[0], *w)
+		state, err := c.locate(resources[0], *w)
 		if err != nil {
 			return from, to, err
 		}

@@ -116,7 +116,7 @@ func (c *call) sides(d *diffPage, streams []*history.Stream) (after kube.Key, er
 		if err != nil {
 			return "", err
 		}
-		st, err := c.Past.Locate(c.r.Context(), d.resource, when)
+		st, err := c.locate(d.resource, when)
 		if err != nil {
 			return "", err
 		}

@@ -38,7 +38,7 @@ func (c *call) failing() (any, error) {
 		return nil, err
 	}
 	ctx, key := c.r.Context(), kube.MakeKey(t.Namespace, t.Name)
-	state, err := c.Past.Locate(ctx, t.Resource, when)
+	state, err := c.locate(t.Resource, when)
 	if err != nil {
 		return nil, err
 	}

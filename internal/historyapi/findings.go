@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -84,9 +85,6 @@ func (c *call) findings() (any, error) {
 		return nil, err
 	}
 	defer release()
-	if err := c.knownNamespace(c.query.Get("namespace")); err != nil {
-		return nil, err
-	}
 	f := &finder{call: c, namespace: c.query.Get("namespace"), states: map[string]past.State{}, live: map[string]*timeline.Snapshot{}, seen: map[string]bool{}, resource: map[string]kube.Resource{}, failing: maxFailing}
 	f.page.ctx, f.page.limit = c.r.Context(), maxLimit
 	f.out = api.Findings{At: when.At.UTC(), Namespace: f.namespace, Items: []api.Finding{}}
@@ -135,6 +133,9 @@ func (f *finder) read(when kube.Moment) error {
 	if err != nil {
 		return err
 	}
+	if err := f.knownNamespace(f.namespace); err != nil {
+		return err
+	}
 	recorded := f.relevant()
 	var read []kube.Resource
 	for _, r := range recorded {
@@ -162,9 +163,10 @@ func (f *finder) read(when kube.Moment) error {
 	s := &findings.State{At: f.lastKnown(when.At), Get: f.get, LastSeen: f.lastSeen, Observed: f.observed, Known: map[string]time.Time{}}
 	var unknown, stale []findings.Unknown
 	var first error
-	for _, r := range read {
+	states, errs := f.locateAll(read, when)
+	for i, r := range read {
 		f.resource[r.GroupResource()] = r
-		state, err := f.Past.Locate(f.page.ctx, r, when)
+		state, err := states[i], errs[i]
 		if errors.Is(err, past.ErrUnrecorded) && when.Ago && when.At.Equal(f.now) {
 			if state, err = f.present(r, err); err != nil {
 				if last, ok := f.lastState(r); ok {
@@ -213,6 +215,19 @@ func (f *finder) read(when kube.Moment) error {
 		f.found = slices.Insert(f.found, 0, f.noAnswer())
 	}
 	return nil
+}
+
+// locateAll returns the states of resources at a moment, or why they are not known. Those whose
+// watch is not yet resumed are waited for at the same time.
+func (f *finder) locateAll(resources []kube.Resource, when kube.Moment) ([]past.State, []error) {
+	states, errs := make([]past.State, len(resources)), make([]error, len(resources))
+	f.sync(resources...)
+	var all sync.WaitGroup
+	for i, r := range resources {
+		all.Go(func() { states[i], errs[i] = f.locate(r, when) })
+	}
+	all.Wait()
+	return states, errs
 }
 
 // noAnswer is the finding that the API server does not answer: of which time the others are.

@@ -41,7 +41,8 @@ type fixture struct {
 	ended     bool // nothing more is recorded
 	unsynced  error
 	synced    []kube.Resource // despite unsynced
-	ahead     time.Duration   // of the clock
+	syncing   func(kube.Resource)
+	ahead     time.Duration // of the clock
 }
 
 // newFixture returns a fixture with the story of [pasttest.Cluster].
@@ -101,6 +102,9 @@ func (r record) Missing(kube.Resource) string    { return "" }
 func (r record) Withholds(id kube.Resource) bool { return r.withholds && id == pasttest.Secrets }
 
 func (r record) Sync(_ context.Context, id kube.Resource) error {
+	if r.syncing != nil {
+		r.syncing(id)
+	}
 	if slices.Contains(r.synced, id) {
 		return nil
 	}

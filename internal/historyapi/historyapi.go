@@ -102,7 +102,8 @@ type call struct {
 	// denied are the names of the recorded resources that [call.resources] has left out, since
 	// the caller may not list them.
 	denied []string
-	// unsynced has why the events that the gateway has seen of a resource are not recorded.
+	// unsynced has why the events that the gateway has seen of a resource are not recorded, nil
+	// if they are, of those of which [call.sync] has found it out.
 	unsynced map[kube.Resource]error
 }
 

@@ -31,7 +31,7 @@ type candidate struct {
 
 // find finds the objects that a story is about.
 func (w *storyWriter) find(target kube.Resource, key kube.Key) error {
-	w.unsynced[target] = w.sync(target)
+	w.sync(w.store.Resources()...) // of all at the same time, whatever is read then
 	w.add(target, key)
 	var namespaced, cluster, events []kube.Resource
 	for _, r := range w.store.Resources() {

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -18,6 +19,7 @@ import (
 	"github.com/watchkeeper/watchkeeper/informer/kube"
 	"github.com/watchkeeper/watchkeeper/internal/api"
 	"github.com/watchkeeper/watchkeeper/internal/history"
+	"github.com/watchkeeper/watchkeeper/internal/past"
 	"github.com/watchkeeper/watchkeeper/internal/request"
 	"github.com/watchkeeper/watchkeeper/internal/status"
 	"github.com/watchkeeper/watchkeeper/internal/upstream"
@@ -122,10 +124,30 @@ func (c *call) listed(path string) []metav1.APIResource {
 	return list.APIResources
 }
 
-// sync waits a few seconds until the store has the events that the gateway has seen.
-// An event that is not recorded by then is missing in this answer, and perhaps not in later
-// ones; see unsynced.
-func (c *call) sync(resource kube.Resource) error { return c.Past.Sync(c.r.Context(), resource) }
+// sync waits a few seconds, once in a call for each of some resources, and for all of them at the
+// same time, until the store has the events that the gateway has seen. An event that is not
+// recorded by then is missing in this answer, and perhaps not in later ones; see unsynced.
+func (c *call) sync(resources ...kube.Resource) {
+	unsynced := make([]error, len(resources))
+	var all sync.WaitGroup
+	for i, r := range resources {
+		if _, done := c.unsynced[r]; !done {
+			all.Go(func() { unsynced[i] = c.Past.Sync(c.r.Context(), r) })
+		}
+	}
+	all.Wait()
+	for i, r := range resources {
+		if _, done := c.unsynced[r]; !done {
+			c.unsynced[r] = unsynced[i]
+		}
+	}
+}
+
+// locate returns the state of a resource at a moment; see [past.Past.Locate].
+func (c *call) locate(r kube.Resource, when kube.Moment) (past.State, error) {
+	c.sync(r)
+	return c.Past.LocateSynced(c.r.Context(), r, when, c.unsynced[r])
+}
 
 // readable is resources for an answer about what changed: it fails if there is something, and
 // the caller may list nothing of it.
@@ -201,7 +223,7 @@ func (c *call) decide(chosen []kube.Resource, namespace string) (refused []error
 			c.cluster[r] = c.clusterScoped(r)
 		}
 	}
-	refused, unsynced := make([]error, len(chosen)), make([]error, len(chosen))
+	refused = make([]error, len(chosen))
 	var group errgroup.Group
 	group.SetLimit(8)
 	for i, r := range chosen {
@@ -217,18 +239,19 @@ func (c *call) decide(chosen []kube.Resource, namespace string) (refused []error
 			if undecided, ok := errors.AsType[*status.Error](refused[i]); ok && undecided.Code == http.StatusServiceUnavailable {
 				return refused[i]
 			}
-			if refused[i] == nil {
-				unsynced[i] = c.sync(r)
-			}
 			return nil
 		})
 	}
 	if err := group.Wait(); err != nil {
 		return nil, err
 	}
+	var allowed []kube.Resource
 	for i, r := range chosen {
-		c.unsynced[r] = unsynced[i]
+		if refused[i] == nil {
+			allowed = append(allowed, r)
+		}
 	}
+	c.sync(allowed...)
 	return refused, nil
 }
 

@@ -116,7 +116,7 @@ func (c *call) moment(r kube.Resource, parameter, usual string) (kube.Moment, ti
 	if err != nil || when.RV == 0 {
 		return when, when.At, err
 	}
-	state, err := c.Past.Locate(c.r.Context(), r, when)
+	state, err := c.locate(r, when)
 	return when, state.Since, err
 }
 

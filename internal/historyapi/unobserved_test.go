@@ -7,8 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -179,5 +181,46 @@ func TestUnobservedLate(t *testing.T) {
 	f.Event(st, kube.Added, "default/timely", 180, `{kind: Pod, apiVersion: v1}`)
 	if items := ask[api.Changes](f, query).Items; len(items) != 2 || !items[0].NotBefore.IsZero() || !items[1].NotBefore.Equal(f.At(60)) {
 		t.Errorf("changes %+v", items)
+	}
+}
+
+// TestSync: an answer waits once for each resource that it reads, and for all at the same time,
+// so that one whose watches are silent is not late by the sum of them.
+func TestSync(t *testing.T) {
+	f := newFixture(t)
+	var mu sync.Mutex
+	waited, waiting := map[kube.Resource]int{}, 0
+	met := make(chan bool)
+	f.syncing = func(r kube.Resource) {
+		mu.Lock()
+		waited[r]++
+		if waiting--; waiting == 0 {
+			close(met)
+		}
+		met := met
+		mu.Unlock()
+		select {
+		case <-met:
+		case <-time.After(10 * time.Second):
+			t.Errorf("nothing else of the answer waits at the same time as %s", r)
+		}
+	}
+	web := "/apis/apps/v1/namespaces/default/deployments/web"
+	for path, n := range map[string]int{
+		historyapi.FindingsPath: 3, historyapi.FindingsPath + "?namespace=default": 3, historyapi.StoryPath + web: 4, // with Secrets
+		historyapi.Path + "/changes": 3, historyapi.Path + "/counts": 3, historyapi.Path + "/diff" + web: 1,
+		historyapi.Path + "/versions" + web: 1, historyapi.Path + "/failing/api/v1/namespaces/default/pods/web-1": 1,
+	} {
+		clear(waited)
+		waiting, met = n, make(chan bool)
+		f.handler.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil))
+		for r, times := range waited {
+			if times != 1 {
+				t.Errorf("%s waits %d times for %s", path, times, r)
+			}
+		}
+		if len(waited) != n {
+			t.Errorf("%s waits for %v, not for %d resources", path, waited, n)
+		}
 	}
 }

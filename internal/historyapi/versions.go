@@ -32,7 +32,7 @@ func (c *call) versions() (any, error) {
 	if t.Name == "" {
 		return nil, refuseBad("%s is a collection: versions are those of one object, changes those of a collection", c.path)
 	}
-	c.unsynced[t.Resource] = c.sync(t.Resource)
+	c.sync(t.Resource)
 	v := versionPage{key: kube.MakeKey(t.Namespace, t.Name)}
 	if v.page, err = c.page(); err != nil {
 		return nil, err
@@ -94,7 +94,7 @@ func (c *call) timeOf(r kube.Resource, when kube.Moment) time.Time {
 	if when.RV == 0 {
 		return when.At
 	}
-	state, err := c.Past.Locate(c.r.Context(), r, when)
+	state, err := c.locate(r, when)
 	if err != nil {
 		return time.Time{}
 	}
@@ -131,7 +131,7 @@ func (c *call) knownNamespace(name string) error {
 	if c.filtered(request.ObjectPath(t.Resource, kube.MakeKey("", name))) != nil || c.mayRead(t) != nil {
 		return nil
 	}
-	c.unsynced[t.Resource] = c.sync(t.Resource)
+	c.sync(t.Resource)
 	if _, reason := c.recordEnd(t.Resource); reason != "" && c.Recording().State != api.RecordingEnded {
 		return nil
 	}

@@ -38,10 +38,14 @@ var ErrUnrecorded = errors.New("not recorded")
 // the history (ErrBefore, ErrFuture, ErrGap, ErrClock), that of ctx, or [ErrUnrecorded];
 // [Past.Refusal] maps it to a Status.
 func (p *Past) Locate(ctx context.Context, id kube.Resource, when kube.Moment) (State, error) {
+	return p.LocateSynced(ctx, id, when, p.Sync(ctx, id))
+}
+
+// LocateSynced is [Past.Locate] after a [Past.Sync] of the resource, whose result is unsynced.
+func (p *Past) LocateSynced(ctx context.Context, id kube.Resource, when kube.Moment, unsynced error) (State, error) {
 	if err := p.Reached(when); err != nil {
 		return State{}, err
 	}
-	unsynced := p.Sync(ctx, id)
 	if ctx.Err() != nil {
 		return State{}, context.Cause(ctx)
 	}

@@ -263,11 +263,10 @@ func (r *resourceRecorder) observed(ctx context.Context) error {
 			return nil
 		case refused != nil:
 			return fmt.Errorf("%w since %s: %w", ErrNotRecorded, s.since.UTC().Format(time.RFC3339), refused)
-		case time.Now().After(deadline):
+		case ctx.Err() != nil, time.Now().After(deadline):
 			return fmt.Errorf("%w since %s: %w", ErrNotRecorded, s.since.UTC().Format(time.RFC3339), past.ErrUnwatched)
-		case !sleep(ctx, 20*time.Millisecond):
-			return context.Cause(ctx)
 		}
+		sleep(ctx, 20*time.Millisecond)
 	}
 }
 
