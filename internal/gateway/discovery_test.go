@@ -28,6 +28,7 @@ const (
 	answers = iota
 	refuses // 403
 	fails   // 503
+	limits  // 429
 	hangs
 	unreachable
 )
@@ -50,6 +51,9 @@ func (f *failingAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	case fails:
 		http.Error(w, "no", http.StatusServiceUnavailable)
+		return
+	case limits:
+		http.Error(w, "no", http.StatusTooManyRequests)
 		return
 	case hangs:
 		<-r.Context().Done()
@@ -166,7 +170,7 @@ var discoveryQuestions = []struct{ path, accept string }{
 // server's last answer, live and below /at, and each answer comes without waiting once
 // the gateway knows. Afterwards it is the API server's again.
 func TestDiscoveryDuringOutage(t *testing.T) {
-	for name, state := range map[string]int32{"fails": fails, "hangs": hangs, "unreachable": unreachable} {
+	for name, state := range map[string]int32{"fails": fails, "limits": limits, "hangs": hangs, "unreachable": unreachable} {
 		t.Run(name, func(t *testing.T) {
 			inDiscoveryBubble(t, func(t *testing.T, rig *discoveryRig) {
 				want := map[int]string{}
@@ -190,11 +194,15 @@ func TestDiscoveryDuringOutage(t *testing.T) {
 				if state == hangs && (rig.passed.Load() != before+1 || time.Since(began) != passthrough.DiscoveryPatience) {
 					t.Errorf("%d requests waited for the API server, for %v", rig.passed.Load()-before, time.Since(began))
 				}
+				refusal := http.StatusServiceUnavailable
+				if state == limits {
+					refusal = http.StatusTooManyRequests
+				}
 				if state != hangs { // these wait for the API server
-					if code, _ := rig.ask("/openapi/v3", ""); code != http.StatusServiceUnavailable {
+					if code, _ := rig.ask("/openapi/v3", ""); code != refusal {
 						t.Errorf("a document that is not kept: %d", code)
 					}
-					if code, _ := rig.ask("/apis", betaAccept); code != http.StatusServiceUnavailable {
+					if code, _ := rig.ask("/apis", betaAccept); code != refusal {
 						t.Errorf("a form that is not kept: %d", code)
 					}
 				}

@@ -18,8 +18,8 @@ import (
 // gateway has its last answer.
 const DiscoveryPatience = 2 * time.Second
 
-// errSilent: the API server gave no answer to a request in time, or a server error to one for
-// discovery.
+// errSilent: the API server gave no answer to a request in time, or one to a request for discovery
+// that says nothing about it: a server error, or 429.
 var errSilent = errors.New("no answer")
 
 // lastDocument returns the API server's last answer to a request for discovery, nil if

@@ -246,6 +246,9 @@ func (p *Handler) finish(res *http.Response) error {
 			p.Upstream.SetSilent()
 			return errSilent
 		}
+		if res.StatusCode == http.StatusTooManyRequests { // which says nothing about the document
+			return errSilent
+		}
 	}
 	if res.StatusCode == http.StatusSwitchingProtocols {
 		return nil // the body is the connection
