@@ -29,7 +29,8 @@ const (
 	// sink has to take as it is.
 	Diverged
 	// Watched: a list is complete, or a watch is open that sends what follows the sink's
-	// head. It is reported for each, before Proven.
+	// head. It is reported for each, before Proven. When there is no such watch any more,
+	// Ended, Silent, Doubtful or Diverged follows.
 	Watched
 	// Ended: the upstream has ended a watch in order. Watched, Doubtful or a list follows.
 	Ended
@@ -40,6 +41,12 @@ const (
 
 // setContinuity reports a continuity.
 func (r *Reflector[O]) setContinuity(c Continuity) {
+	switch c {
+	case Watched:
+		r.watched = true
+	case Ended, Doubtful, Diverged:
+		r.watched = false
+	}
 	if r.opts.Continuity != nil {
 		r.opts.Continuity(c)
 	}

@@ -170,7 +170,7 @@ func TestContinuity(t *testing.T) {
 				up := &script.Upstream{T: t, Answers: append([]script.Answer{script.Probe}, test.answers...)}
 				u, _ := url.Parse("http://upstream/api/v1/pods")
 				var got []Continuity
-				r := New(Objects(false), sink, Options{Transport: up, URL: u, Continuity: settles(&got)})
+				r := New(Objects(false), sink, honest(t, Options{Transport: up, URL: u, Continuity: settles(&got)}))
 				if err := r.Run(ctx); err != nil {
 					t.Error(err)
 				}
@@ -317,7 +317,7 @@ func TestContinuityOfPages(t *testing.T) {
 				u, _ := url.Parse("http://upstream/api/v1/pods")
 				var got []Continuity
 				// A watchdog would check a watch that is silent until it is due.
-				r := New(Objects(false), sink, Options{Transport: up, URL: u, Watchdog: !test.watch.Due, Continuity: settles(&got)})
+				r := New(Objects(false), sink, honest(t, Options{Transport: up, URL: u, Watchdog: !test.watch.Due, Continuity: settles(&got)}))
 				ctx, cancel := context.WithTimeout(t.Context(), during)
 				defer cancel()
 				if err := r.Run(ctx); err != nil {
@@ -357,6 +357,12 @@ func TestContinuityAfterResume(t *testing.T) {
 				script.At(30), {Want: script.From(11), Stall: true, Body: script.Event("MODIFIED", "a", 12) + script.Event("ADDED", "d", 24)}},
 			[]Continuity{Watched, Proven, Doubtful, Watched, Proven},
 		},
+		"cut before the proof is complete": { // nothing has followed the head
+			Resume{Newest: newest},
+			[]script.Answer{script.At(30), {Want: script.From(11), Body: script.Event("MODIFIED", "a", 12), Then: io.ErrUnexpectedEOF},
+				script.At(30), {Want: script.From(11), Stall: true, Body: script.Event("MODIFIED", "a", 12) + script.Event("ADDED", "d", 24)}},
+			[]Continuity{Watched, Doubtful, Watched, Proven},
+		},
 		"after a deletion at the head": {
 			Resume{AfterDelete: true, Newest: newest},
 			[]script.Answer{script.At(30), {Want: script.From(11), Body: script.Event("MODIFIED", "a", 12) + gone, Then: io.ErrUnexpectedEOF},
@@ -373,7 +379,7 @@ func TestContinuityAfterResume(t *testing.T) {
 				up := &script.Upstream{T: t, Answers: test.answers}
 				u, _ := url.Parse("http://upstream/api/v1/pods")
 				var got []Continuity
-				r := New(Objects(false), sink, Options{Transport: up, URL: u, Resume: &test.resume, Continuity: func(c Continuity) { got = append(got, c) }})
+				r := New(Objects(false), sink, honest(t, Options{Transport: up, URL: u, Resume: &test.resume, Continuity: func(c Continuity) { got = append(got, c) }}))
 				if err := r.Run(ctx); err != nil {
 					t.Error(err)
 				}
@@ -412,6 +418,23 @@ func TestDoubt(t *testing.T) {
 		}
 		r.Doubt(io.ErrUnexpectedEOF) // nor any more
 	})
+}
+
+// honest makes the test fail if a round has failed, so that there is no watch, and the last
+// Continuity says that there is one.
+func honest(t *testing.T, opts Options) Options {
+	inner, last := opts.Continuity, Ended
+	opts.Continuity = func(c Continuity) {
+		if inner(c); c != Proven {
+			last = c
+		}
+	}
+	opts.Failed = func(verb string, err error) {
+		if last == Watched {
+			t.Errorf("without a watch, it is said that there is one: %s: %v", verb, err)
+		}
+	}
+	return opts
 }
 
 // settles returns an Options.Continuity that notes what is neither Watched

@@ -143,6 +143,7 @@ type Reflector[O any] struct {
 	ended           time.Time     // when the upstream had to end the last stream that ended in order
 	bookmarkGap     time.Duration // measured interval of bookmarks; 0 until then
 	unwatched       unwatched
+	watched         bool // the last Continuity says that there is a watch
 }
 
 // A state decides what the next round of Run does. A round is a full list with
@@ -319,7 +320,8 @@ func (r *Reflector[O]) transition(err error, lasted time.Duration) (again bool) 
 	if err == nil {
 		r.setContinuity(Ended)
 	}
-	if r.state == stateWatch && (err != nil || r.endedEarly || r.endedInList) {
+	doubtful := r.state == stateWatch || r.watched && !errors.Is(err, errDiverged)
+	if doubtful && (err != nil || r.endedEarly || r.endedInList) {
 		if r.doubt(); r.state == stateProve {
 			r.setPhase(Retrying)
 		}
