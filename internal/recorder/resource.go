@@ -37,7 +37,12 @@ type resourceRecorder struct {
 	// refused is why the API server does not let the resource be listed and watched; nil
 	// while it does.
 	refused atomic.Pointer[reflector.RefusedError]
+	// waited is when a read last waited in vain for the end of a silence; nil if none has.
+	waited atomic.Pointer[vain]
 }
+
+// A vain is a silence, by its begin, that had not ended at a time, although a read has waited.
+type vain struct{ since, at time.Time }
 
 // start makes the owner of the upstream watch deliver changes until the context of
 // the resourceRecorder ends. The function that it returns writes them.
@@ -240,6 +245,10 @@ func (r *resourceRecorder) heard(outage bool) {
 // answers.
 const catchUpTimeout = 3 * time.Second
 
+// vainPause is how long no read waits for the end of a silence after one has, in vain: a command
+// needs several reads.
+const vainPause = 10 * time.Second
+
 // check finds out, unless there is an outage anyway, whether the watch is only open in
 // appearance. Then a silence has begun.
 func (r *resourceRecorder) check(ctx context.Context) {
@@ -252,22 +261,29 @@ func (r *resourceRecorder) check(ctx context.Context) {
 }
 
 // observed waits for a moment for the end of a silence; not if the API server has refused the
-// resource. During an outage it does not wait: the API server's contact says since when
+// resource, or if that was in vain just now. During an outage it does not wait: the API server's contact says since when
 // nothing is known.
 func (r *resourceRecorder) observed(ctx context.Context) error {
 	for deadline := time.Now().Add(catchUpTimeout); ; {
 		s := r.w.silence.get()
-		refused := r.refused.Load()
+		refused, waited := r.refused.Load(), r.waited.Load()
 		switch {
 		case s.since.IsZero(), r.s.r.opts.Upstream.Contact().Err != nil:
 			return nil
 		case refused != nil:
-			return fmt.Errorf("%w since %s: %w", ErrNotRecorded, s.since.UTC().Format(time.RFC3339), refused)
-		case ctx.Err() != nil, time.Now().After(deadline):
-			return fmt.Errorf("%w since %s: %w", ErrNotRecorded, s.since.UTC().Format(time.RFC3339), past.ErrUnwatched)
+			return notRecorded(s, refused)
+		case time.Now().After(deadline):
+			r.waited.Store(&vain{s.since, time.Now()})
+			return notRecorded(s, past.ErrUnwatched)
+		case ctx.Err() != nil, waited != nil && waited.since.Equal(s.since) && time.Since(waited.at) < vainPause:
+			return notRecorded(s, past.ErrUnwatched)
 		}
 		sleep(ctx, 20*time.Millisecond)
 	}
+}
+
+func notRecorded(s silent, why error) error {
+	return fmt.Errorf("%w since %s: %w", ErrNotRecorded, s.since.UTC().Format(time.RFC3339), why)
 }
 
 // RequireList implements watchcache.Record.

@@ -4,6 +4,7 @@
 package recorder
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"sync"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/watchkeeper/watchkeeper/informer/reflector"
 	"github.com/watchkeeper/watchkeeper/internal/history"
+	"github.com/watchkeeper/watchkeeper/internal/past"
 	"github.com/watchkeeper/watchkeeper/internal/timeline"
 )
 
@@ -328,6 +330,37 @@ func TestObservedWithoutWatch(t *testing.T) {
 			t.Errorf("gaps %v; the head was %v", gaps, before)
 		}
 		g.watched()
+		reading.end()
+	})
+}
+
+// TestSyncWithoutWatch: a read waits for a watch that has ended, for a while, but not if another
+// one has just done so in vain.
+func TestSyncWithoutWatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := newFakeAPI(t)
+		r := api.recorder(t, vfs.NewMem())
+		g := api.run(t, r)
+		g.recorded(api.write("a", "1"))
+		reading := g.read(timeline.Options{})
+		g.watched()
+		record := reading.h.record
+		record.Continuity(reflector.Doubtful)
+		sync := func(within, took time.Duration, want error) {
+			t.Helper()
+			ctx, cancel := context.WithTimeout(t.Context(), within)
+			defer cancel()
+			began := time.Now()
+			if err := r.Sync(ctx, pods); !errors.Is(err, want) || time.Since(began).Round(100*time.Millisecond) != took {
+				t.Errorf("%v after %v, want %v after %v", err, time.Since(began), want, took)
+			}
+		}
+		sync(time.Second, time.Second, past.ErrUnwatched)
+		sync(time.Minute, catchUpTimeout, past.ErrUnwatched)
+		sync(time.Minute, 0, past.ErrUnwatched)
+		time.Sleep(vainPause)
+		time.AfterFunc(time.Second, func() { record.Continuity(reflector.Watched) })
+		sync(time.Minute, time.Second, nil)
 		reading.end()
 	})
 }
