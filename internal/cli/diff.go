@@ -293,7 +293,13 @@ func (o *diffOptions) none(ctx context.Context, args []string, all []named, comp
 	if late, _, last := rec.late(groupResources(all), from.At, o.stamp); o.usual && len(late) == len(all) {
 		from.At = last // of some, nothing is known before
 	}
-	text = fmt.Sprintf("%s%s between %s and %s", what, where, o.moment(from.String()), o.moment(query.Get("to")))
+	to := o.moment(query.Get("to"))
+	if until := parsed(query.Get("to")); known && until.RV == 0 {
+		if up := o.silence(ctx, until.At); up != nil && !up.LastContact.IsZero() {
+			to = o.stamp(up.LastContact) + ", the last moment that is known"
+		}
+	}
+	text = fmt.Sprintf("%s%s between %s and %s", what, where, o.moment(from.String()), to)
 	if len(args) == 0 {
 		text += inRecorded(groupResources(all))
 	}

@@ -143,6 +143,7 @@ func TestLimitsNamed(t *testing.T) {
 	}
 	time.Sleep(20 * time.Millisecond)
 	since := r.up.LastAnswer().Add(5 * time.Millisecond).UTC().Format(time.RFC3339Nano)
+	check("since before an outage", `no differences of pods.* and [^,]*, the last moment that is known`, true, [][]string{{"diff", "pods", "--from", second(350)}})
 	check("in an outage", `not answer`, false, commands("pods", "pods/web", since, "now"))
 	check("no such namespace, in an outage", `nothing is recorded in namespace`, false, [][]string{{"diagnose", "-n", "nosuch"}, {"changes", "-n", "nosuch"}})
 }
