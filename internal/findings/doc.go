@@ -86,7 +86,6 @@ var rules = []rule{
 	{"start", (*State).starts},
 	{"creating", (*State).creating},
 	{"create", (*State).creations},
-	{"rollout", (*State).rollouts},
 	{"endpoints", (*State).endpointsFound},
 	{"apiservice", (*State).apiServices},
 	{"claim", (*State).claimsFound},
@@ -98,7 +97,8 @@ var rules = []rule{
 	{"autoscaler", (*State).autoscalersFound},
 	{"budget", (*State).budgetsFound},
 	{"deletion", (*State).deletions},
-	{"missing", (*State).missing}, // the last one: it adds to the titles of others
+	{"rollout", (*State).rollouts}, // the last ones: they add to the titles of others
+	{"missing", (*State).missing},
 }
 
 // Rules returns the names of all rules.

@@ -5,6 +5,7 @@ package findings
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/watchkeeper/watchkeeper/informer/kube"
@@ -81,17 +82,21 @@ func (s *State) missing(g *group) {
 // said reports whether a finding says that Pods of a workload do not exist, and adds it to one
 // about the others.
 func (g *group) said(workload Ref, text string) bool {
+	if f := g.ofPods(workload); f != nil {
+		f.Title += text
+		return true
+	}
+	return slices.ContainsFunc(g.before, func(f *Finding) bool {
+		return f.Subject == workload && (f.Rule == "create" || f.Rule == "rollout")
+	})
+}
+
+// ofPods returns what an earlier rule has found of the Pods of a workload; nil if it is nothing.
+func (g *group) ofPods(workload Ref) *Finding {
 	for _, f := range g.before {
-		if f.Subject != workload {
-			continue
-		}
-		switch f.Rule {
-		case "create", "rollout":
-			return true
-		case "crash", "image", "start", "unscheduled", "not-ready", "pod-failed":
-			f.Title += text
-			return true
+		if f.Subject == workload && slices.Contains([]string{"crash", "image", "start", "creating", "unscheduled", "not-ready", "pod-failed"}, f.Rule) {
+			return f
 		}
 	}
-	return false
+	return nil
 }

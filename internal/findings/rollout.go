@@ -12,22 +12,30 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/api"
 )
 
-// rollouts finds Deployments whose rollout does not progress.
+// rollouts finds Deployments whose rollout does not progress. What other rules have found of their
+// Pods says so in its title.
 func (s *State) rollouts(g *group) {
 	for _, d := range s.deployments {
 		for _, c := range d.Status.Conditions {
 			if c.Type != appsv1.DeploymentProgressing || c.Status != corev1.ConditionFalse || c.Reason != "ProgressDeadlineExceeded" {
 				continue
 			}
-			f := g.of(refOf("Deployment", d.Namespace, d.Name), "", api.SeverityCritical)
-			f.Objects = append(f.Objects, f.Subject)
-			f.from(transition(d, c.LastTransitionTime))
-			f.say(because(c.Reason, c.Message))
 			wanted := int32(1)
 			if d.Spec.Replicas != nil {
 				wanted = *d.Spec.Replicas
 			}
-			f.Title = fmt.Sprintf("rollout does not progress: %d of %s updated, %d available", d.Status.UpdatedReplicas, count(int(wanted), "replica"), d.Status.AvailableReplicas)
+			title := fmt.Sprintf("rollout does not progress: %d of %s updated, %d available", d.Status.UpdatedReplicas, count(int(wanted), "replica"), d.Status.AvailableReplicas)
+			subject := refOf("Deployment", d.Namespace, d.Name)
+			if other := g.ofPods(subject); other != nil {
+				other.Title += "; " + title
+				other.Severity = api.SeverityCritical
+				continue
+			}
+			f := g.of(subject, "", api.SeverityCritical)
+			f.Objects = append(f.Objects, f.Subject)
+			f.from(transition(d, c.LastTransitionTime))
+			f.say(because(c.Reason, c.Message))
+			f.Title = title
 		}
 	}
 }
