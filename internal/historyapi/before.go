@@ -96,7 +96,7 @@ func (f *finder) before(one *findings.Finding, out *api.Finding) error {
 	out.Before = f.important(all)
 	out.BeforeLeftOut = len(all) - len(out.Before)
 	spans := f.unobserved(read, begin, since)
-	out.Unobserved = merged(spans)
+	out.Unobserved = merged(slices.DeleteFunc(slices.Clone(spans), func(s api.UnobservedSpan) bool { return s.Reason == api.Late || s.Reason == api.BeforeRecord }))
 	for _, span := range spans {
 		if span.Reason == api.BeforeRecord && len(all) == 0 && span.To.After(out.RecordedSince) {
 			out.RecordedSince = span.To
@@ -146,13 +146,11 @@ func (f *finder) after(state past.State, e history.Event, until time.Time) bool 
 	return e.At.After(until)
 }
 
-// merged joins the spans of several resources, without those of which the changes are known, and
-// what is before their records.
+// merged joins the spans of several resources.
 func merged(spans []api.UnobservedSpan) (all []api.TimeSpan) {
 	for _, span := range spans { // the earliest first
 		last := len(all) - 1
 		switch {
-		case span.Reason == api.Late, span.Reason == api.BeforeRecord:
 		case last < 0 || span.From.After(all[last].To):
 			all = append(all, span.TimeSpan)
 		case span.To.After(all[last].To):

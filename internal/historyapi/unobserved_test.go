@@ -106,6 +106,9 @@ func TestUnobserved(t *testing.T) {
 	if s, _ := f.refused(export); s.Code != http.StatusNotFound || !strings.HasPrefix(s.Message, "nothing of it was recorded in that time; pods were not observed between ") {
 		t.Errorf("an export: %+v", s)
 	}
+	if s, _ := f.refused("/export?" + between(head+10, head+20)); !strings.Contains(s.Message, "; 3 resources were not observed between ") || strings.Contains(s.Message, "earlier span") {
+		t.Errorf("an export of several resources: %+v", s) // which were not observed at the same time
+	}
 	f.unsynced = nil
 	quiet, err := recording.Check(t.Context(), f.get(export).Body)
 	if err != nil || !quiet.From.Equal(f.At(head+10)) || !quiet.To.Equal(f.At(head+20)) || quiet.Objects == 0 {

@@ -75,14 +75,23 @@ func (c *call) versions() (any, error) {
 	return nil, refuse(http.StatusNotFound, metav1.StatusReasonNotFound, "nothing is recorded of %s %q%s", t.Resource.GroupResource(), v.key, missed(v.out.Unobserved))
 }
 
-// missed says when a resource was not observed, after that nothing is recorded of one of its
-// objects.
+// missed says when resources were not observed, after that nothing is recorded of their objects.
 func missed(spans []api.UnobservedSpan) (text string) {
-	if len(spans) > 0 {
-		last := spans[len(spans)-1]
-		text = fmt.Sprintf("; %s were not observed between %s and %s", last.Resource, past.Stamp(last.From), past.Stamp(last.To))
+	if len(spans) == 0 {
+		return ""
 	}
-	if more := len(spans) - 1; more > 0 {
+	names := map[string]bool{}
+	for _, span := range spans {
+		names[span.Resource] = true
+	}
+	what := spans[0].Resource
+	if len(names) > 1 {
+		what = words.Count(len(names), "resource")
+	}
+	times := merged(spans)
+	last := times[len(times)-1]
+	text = fmt.Sprintf("; %s were not observed between %s and %s", what, past.Stamp(last.From), past.Stamp(last.To))
+	if more := len(times) - 1; more > 0 {
 		text += ", nor in " + words.Count(more, "earlier span")
 	}
 	return text
