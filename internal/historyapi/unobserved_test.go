@@ -106,7 +106,7 @@ func TestUnobserved(t *testing.T) {
 	if s, _ := f.refused(export); s.Code != http.StatusNotFound || !strings.HasPrefix(s.Message, "nothing of it was recorded in that time; pods were not observed between ") {
 		t.Errorf("an export: %+v", s)
 	}
-	if s, _ := f.refused("/export?" + between(head+10, head+20)); !strings.Contains(s.Message, "; 3 resources were not observed between ") || strings.Contains(s.Message, "earlier span") {
+	if s, _ := f.refused("/export?" + between(head+10, head+20)); !strings.Contains(s.Message, "; 4 resources were not observed between ") || strings.Contains(s.Message, "earlier span") {
 		t.Errorf("an export of several resources: %+v", s) // which were not observed at the same time
 	}
 	f.unsynced = nil
