@@ -101,7 +101,11 @@ func (c *client) ordered(ctx context.Context, flag, text, thenFlag, then string,
 	case from == to, begin == end:
 		err = fmt.Errorf("%s and %s are both %s: name two moments, such as %s 10m", flag, thenFlag, text, flag)
 	case begin.RV > end.RV || begin.At.After(end.At):
-		err = fmt.Errorf("%s %s is after %s %s: swap them", flag, text, thenFlag, then)
+		on := ""
+		if strings.Contains(then, ":") && strings.Count(then, "-") < 2 { // a time of day, which may not have come today
+			on = ", which was last on " + end.At.Format(time.DateOnly)
+		}
+		err = fmt.Errorf("%s %s is after %s %s%s: swap them", flag, text, thenFlag, then, on)
 	}
 	return from, to, err
 }

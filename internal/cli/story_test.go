@@ -107,7 +107,7 @@ func TestStoryOfDemo(t *testing.T) {
 		"deployment -n shop":                                        "name it as deployment/NAME",
 		"deployment/checkout -n shop -o yaml":                       "use text, json or markdown",
 		"configmap/x -n shop":                                       "configmaps",
-		"deployment/checkout -n shop --since 23:53 --until 23:52":   "swap them",
+		"deployment/checkout -n shop --since 23:53 --until 23:52":   "--since 23:53 is after --until 23:52, which was last on ",
 		"deployment/checkout -n shop --since 10d --until 9d":        "deployments.apps: before the recorded history, which begins at ",
 		"deployment/checkout -n shop --since 23:52:00 --color none": "--color",
 	} {
