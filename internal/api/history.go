@@ -5,6 +5,7 @@ package api
 
 import (
 	"encoding/json"
+	"strings"
 	"time"
 
 	"github.com/watchkeeper/watchkeeper/internal/change"
@@ -57,6 +58,54 @@ type Upstream struct {
 type Recording struct {
 	State  string `json:"state"`            // on, off, failed or ended
 	Reason string `json:"reason,omitempty"` // why the state is not on
+	// Scope is what a finished recording is limited to; nil if that is nothing.
+	Scope *RecordingScope `json:"scope,omitempty"`
+}
+
+// A RecordingScope is the part of a cluster that a finished recording has.
+type RecordingScope struct {
+	// Namespace is the only one; "" for all.
+	Namespace string `json:"namespace,omitempty"`
+	// Selected is set if a label selector chose the objects. LabelSelector is "" then if names
+	// were replaced.
+	Selected      bool   `json:"selected,omitempty"`
+	LabelSelector string `json:"labelSelector,omitempty"`
+	// Resources are those that were named; none for all.
+	Resources []string `json:"resources,omitempty"`
+	// Denied are those that who made it might not list.
+	Denied []string `json:"denied,omitempty"`
+}
+
+// String describes the scope, without what was denied; "" is all.
+func (s *RecordingScope) String() string {
+	parts := s.objects()
+	if len(s.Resources) > 0 {
+		parts = append(parts, strings.Join(s.Resources, ", "))
+	}
+	return strings.Join(parts, "; ")
+}
+
+// objects describes how the objects of a resource are limited.
+func (s *RecordingScope) objects() (parts []string) {
+	if s.Namespace != "" {
+		parts = append(parts, "namespace "+s.Namespace)
+	}
+	switch {
+	case s.LabelSelector != "":
+		parts = append(parts, "objects with "+s.LabelSelector)
+	case s.Selected:
+		parts = append(parts, "objects that a label selector chose")
+	}
+	return parts
+}
+
+// Lacks says what the recording may lack of the objects in a namespace, "" for all, of the
+// resources that it has; "" for nothing.
+func (s *RecordingScope) Lacks(namespace string) string {
+	if s == nil || !s.Selected && (s.Namespace == "" || s.Namespace == namespace) {
+		return ""
+	}
+	return "what is not in this recording, which has only " + strings.Join(s.objects(), "; ")
 }
 
 // States of a [Recording].

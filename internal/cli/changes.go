@@ -275,6 +275,7 @@ func (o *changesOptions) list(ctx context.Context, args []string, query url.Valu
 	if len(args) == 0 {
 		o.reportLeftOut(rec)
 	}
+	o.reportScope(ctx)
 	o.reportSilence(ctx, first.To, o.stamp)
 	if query.Get("continue") != "" { // --limit: what is listed begins later
 		o.printUnobserved(ctx, first.Unobserved, oldest, o.stamp)

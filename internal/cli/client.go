@@ -270,6 +270,17 @@ func (c *client) reportSilence(ctx context.Context, until time.Time, stamp func(
 	}
 }
 
+// reportScope says on standard error what a recording is limited to.
+func (c *client) reportScope(ctx context.Context) {
+	h, err := c.history(ctx)
+	if err != nil {
+		return
+	}
+	if text := h.Recording.Scope.Lacks(c.namespace); text != "" {
+		fmt.Fprintln(c.err, "left out: "+text)
+	}
+}
+
 // silence returns what is known of the API server if it has not answered, or has not been
 // ready, since a time or before; nil if it has.
 func (c *client) silence(ctx context.Context, at time.Time) *api.Upstream {

@@ -136,7 +136,7 @@ func (o *diagnoseOptions) runFile(ctx context.Context, file string, dir *tempora
 		return err
 	}
 	defer up.Close()
-	g, err := gateway.New(gateway.Options{Upstream: up, Recording: store, RecordingOf: header.Only(), Logger: log})
+	g, err := gateway.New(gateway.Options{Upstream: up, Recording: store, RecordingScope: header.Scope, Logger: log})
 	if err != nil {
 		return err
 	}

@@ -240,6 +240,7 @@ func (o *diffOptions) compare(ctx context.Context, args []string, all []named, q
 		}
 		return o.marshal(w, answer)
 	})
+	o.reportScope(ctx)
 	if to.RV == 0 {
 		o.reportSilence(ctx, to.At, o.stamp)
 	}

@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/client-go/rest"
 
+	"github.com/watchkeeper/watchkeeper/internal/api"
 	"github.com/watchkeeper/watchkeeper/internal/cli/values"
 	"github.com/watchkeeper/watchkeeper/internal/gateway"
 	"github.com/watchkeeper/watchkeeper/internal/history"
@@ -154,21 +155,8 @@ func printScope(w io.Writer, s *recording.Scope) {
 	if s == nil {
 		return
 	}
-	var parts []string
-	if s.Namespace != "" {
-		parts = append(parts, "namespace "+s.Namespace)
-	}
-	switch {
-	case s.LabelSelector != "":
-		parts = append(parts, "objects with "+s.LabelSelector)
-	case s.Selected:
-		parts = append(parts, "objects that a label selector chose")
-	}
-	if len(s.Resources) > 0 {
-		parts = append(parts, strings.Join(s.Resources, ", "))
-	}
-	if len(parts) > 0 {
-		fmt.Fprintf(w, "  only %s\n", strings.Join(parts, "; "))
+	if only := (*api.RecordingScope)(s).String(); only != "" {
+		fmt.Fprintf(w, "  only %s\n", only)
 	}
 	if len(s.Denied) > 0 {
 		fmt.Fprintf(w, "  without %s, which the caller of the export may not list\n", strings.Join(s.Denied, ", "))
@@ -195,7 +183,7 @@ func (o *openOptions) run(ctx context.Context, file string, dir *temporary) (err
 	printScope(o.err, header.Scope)
 	printSpans(o.err, &o.zone, header.From, header.To, spansOf(store))
 	o.server.RESTConfig = &rest.Config{Host: "http://recording", Transport: recording.NewUpstream(store, documents)}
-	o.server.Gateway.Recording, o.server.Gateway.RecordingOf = store, header.Only()
+	o.server.Gateway.Recording, o.server.Gateway.RecordingScope = store, header.Scope
 	o.server.Logger = log
 	o.server.OnListening = func(mainURL, _ string) {
 		fmt.Fprintf(o.out, "Starting to serve on %s\nThe page is %s/ui/\n", mainURL, mainURL)

@@ -31,6 +31,7 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/past"
 	"github.com/watchkeeper/watchkeeper/internal/rbacwatch"
 	"github.com/watchkeeper/watchkeeper/internal/recorder"
+	"github.com/watchkeeper/watchkeeper/internal/recording"
 	"github.com/watchkeeper/watchkeeper/internal/request"
 	"github.com/watchkeeper/watchkeeper/internal/timeline"
 	"github.com/watchkeeper/watchkeeper/internal/upstream"
@@ -78,8 +79,8 @@ type Options struct {
 	// Recording is served in place of a cluster and never changes; Upstream is then
 	// its API server. It excludes History. nil for a cluster.
 	Recording *history.Store
-	// RecordingOf is the namespace of a Recording that has no other; "" for all.
-	RecordingOf string
+	// RecordingScope is what the Recording is limited to; nil if that is nothing.
+	RecordingScope *recording.Scope
 
 	// Shared configures shared mode, in which each request has its own caller. nil is local
 	// mode: clients without credentials act with the gateway's.
@@ -232,7 +233,9 @@ func newReads(opts Options) (*reads, prometheus.Histogram) {
 	switch {
 	case opts.Recording != nil:
 		h.past = past.New(past.Recording{History: opts.Recording}, h.background, opts.Logger)
-		h.past.Only = opts.RecordingOf
+		if s := opts.RecordingScope; s != nil {
+			h.past.Only = s.Namespace
+		}
 	case opts.History != nil:
 		h.past = past.New(opts.History, h.background, opts.Logger)
 		h.past.CatchUp, h.past.Lacks = h.catchUp, h.documents.Lacks
@@ -283,7 +286,7 @@ func (h *reads) present(ctx context.Context, id kube.Resource) *timeline.Snapsho
 func recordingState(opts Options) func() historyapi.RecordingState {
 	return func() historyapi.RecordingState {
 		if opts.Recording != nil {
-			return historyapi.RecordingState{State: api.RecordingEnded}
+			return historyapi.RecordingState{State: api.RecordingEnded, Scope: opts.RecordingScope}
 		}
 		switch s, ok := opts.History.Status(); {
 		case !ok:

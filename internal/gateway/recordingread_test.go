@@ -27,7 +27,7 @@ func newRecordingRig(t *testing.T, only string) *rig {
 	c := pasttest.NewCluster(t)
 	c.Fill()
 	return newRigFor(t, &rest.Config{Host: "http://recording", Transport: recording.NewUpstream(c.Store, discoveryOfPods)},
-		rigOptions{gateway: gateway.Options{Recording: c.Store, RecordingOf: only}})
+		rigOptions{gateway: gateway.Options{Recording: c.Store, RecordingScope: &recording.Scope{Namespace: only}}})
 }
 
 // TestRecordingReads: a recording answers what an API server would answer, with any

@@ -65,7 +65,7 @@ func (c *call) export() (any, error) {
 	if sel.Resources, err = c.readable(); err != nil {
 		return nil, err
 	}
-	sel.Denied = c.denied
+	sel.Denied, sel.Within = c.denied, c.Recording().Scope
 	from, to, err := c.span(sel.Resources)
 	if err != nil {
 		return nil, err
@@ -105,7 +105,7 @@ func (x *export) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		panic(http.ErrAbortHandler) // so that the client sees that the recording is cut short
 	case errors.Is(err, recording.ErrNothing):
 		sel := x.selection
-		status.Write(w, r, status.NotFound(err.Error()+missed(x.unobserved(sel.Resources, sel.From, sel.To))))
+		status.Write(w, r, status.NotFound(err.Error()+x.missed(sel.Namespace, x.unobserved(sel.Resources, sel.From, sel.To))))
 	default:
 		x.fail(w, r, err)
 	}

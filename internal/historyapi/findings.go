@@ -95,6 +95,9 @@ func (c *call) findings() (any, error) {
 		f.out.LeftOut = append(f.out.LeftOut, fmt.Sprintf("what changed since %s: %s are not recorded since then (%s)",
 			past.Stamp(f.recordedUntil), strings.Join(slices.Sorted(maps.Keys(f.live)), ", "), cmp.Or(f.Recording().Reason, "recording stopped")))
 	}
+	if text := f.outside(f.namespace); text != "" {
+		f.out.LeftOut = append(f.out.LeftOut, text)
+	}
 	if more := len(f.found) - maxFindings; more > 0 {
 		f.found = f.found[:maxFindings]
 		f.out.LeftOut = append(f.out.LeftOut, fmt.Sprintf("%s of less importance, over the limit of %d", words.Count(more, "finding"), maxFindings))

@@ -26,6 +26,7 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/historyapi"
 	"github.com/watchkeeper/watchkeeper/internal/past"
 	"github.com/watchkeeper/watchkeeper/internal/past/pasttest"
+	"github.com/watchkeeper/watchkeeper/internal/recording"
 	"github.com/watchkeeper/watchkeeper/internal/status"
 	"github.com/watchkeeper/watchkeeper/internal/timeline"
 	"github.com/watchkeeper/watchkeeper/internal/upstream"
@@ -42,6 +43,7 @@ type fixture struct {
 	unsynced  error
 	synced    []kube.Resource // despite unsynced
 	syncing   func(kube.Resource)
+	scope     *recording.Scope
 	ahead     time.Duration // of the clock
 }
 
@@ -81,7 +83,9 @@ func newFixtureAt(t *testing.T, apiserver http.Handler) *fixture {
 	p := past.New(record{f}, background, slog.New(slog.DiscardHandler))
 	f.handler = historyapi.New(historyapi.Handler{
 		Past: p, Access: access.NewPast(up, p, background), Upstream: up,
-		Recording: func() historyapi.RecordingState { return historyapi.RecordingState{State: api.RecordingOn} },
+		Recording: func() historyapi.RecordingState {
+			return historyapi.RecordingState{State: api.RecordingOn, Scope: f.scope}
+		},
 		Filter: func(r *http.Request) *metav1.Status {
 			if strings.HasPrefix(r.URL.Path, "/apis/rejected/") {
 				return status.Forbidden("rejected by the filter")

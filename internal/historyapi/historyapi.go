@@ -31,6 +31,7 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/history"
 	"github.com/watchkeeper/watchkeeper/internal/httpstream"
 	"github.com/watchkeeper/watchkeeper/internal/past"
+	"github.com/watchkeeper/watchkeeper/internal/recording"
 	"github.com/watchkeeper/watchkeeper/internal/request"
 	"github.com/watchkeeper/watchkeeper/internal/status"
 	"github.com/watchkeeper/watchkeeper/internal/timeline"
@@ -51,6 +52,7 @@ const (
 type RecordingState struct {
 	State  string // one of the api.Recording constants
 	Reason string // why it is not; "" if it is
+	Scope  *recording.Scope
 }
 
 // A Handler serves [Path], [StoryPath], the paths below them, and [FindingsPath]. Its fields

@@ -47,7 +47,12 @@ func (c *call) recordingState() api.Recording {
 	if s.State == api.RecordingFailed {
 		s.Reason = cmp.Or(s.Reason, "it has not begun yet")
 	}
-	return api.Recording{State: s.State, Reason: s.Reason}
+	return api.Recording{State: s.State, Reason: s.Reason, Scope: (*api.RecordingScope)(s.Scope)}
+}
+
+// outside says what a finished recording may lack of a namespace, "" for all; "" for nothing.
+func (c *call) outside(namespace string) string {
+	return (*api.RecordingScope)(c.Recording().Scope).Lacks(namespace)
 }
 
 func epochOf(st *history.Stream) api.Epoch {

@@ -87,7 +87,7 @@ func (c *call) story() (any, error) {
 	if !slices.ContainsFunc(in.Objects, func(o story.Object) bool {
 		return o.Resource == in.Resource && o.Key == in.Key && (o.Initial != nil || len(o.Versions) > 0)
 	}) {
-		limit, details := missed(c.unobserved([]kube.Resource{t.Resource}, w.from, w.to)), past.Details(past.NothingRecorded, t.Resource, w.from, w.to)
+		limit, details := c.missed(t.Namespace, c.unobserved([]kube.Resource{t.Resource}, w.from, w.to)), past.Details(past.NothingRecorded, t.Resource, w.from, w.to)
 		if begin := c.begin(t.Resource); begin.After(w.to) {
 			limit, details = fmt.Sprintf("; nothing is recorded before %s: choose a later moment", past.Stamp(begin)), past.Details(past.BeforeRecord, t.Resource, begin, time.Time{})
 		}
@@ -336,6 +336,9 @@ func (w *storyWriter) notRecorded() (out []string) {
 
 // leftOut says what limits have left out.
 func (w *storyWriter) leftOut() (out []string) {
+	if text := w.outside(w.namespace); text != "" {
+		out = append(out, text)
+	}
 	for _, what := range []struct {
 		name  string
 		limit int

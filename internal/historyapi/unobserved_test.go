@@ -227,3 +227,48 @@ func TestSync(t *testing.T) {
 		}
 	}
 }
+
+// TestScope: an answer from a recording says what that is limited to, unless it lacks nothing of
+// what was asked, and an export of it is limited in the same way.
+func TestScope(t *testing.T) {
+	f := newFixture(t)
+	ofStory := func(path string) []string {
+		return decoded[api.Story](t, f.story(historyapi.StoryPath+path)).LeftOut
+	}
+	web := "/apis/apps/v1/namespaces/default/deployments/web"
+	for _, test := range []struct {
+		scope recording.Scope
+		only  string // "" if an answer about the namespace lacks nothing
+	}{
+		{recording.Scope{Namespace: "default"}, ""},
+		{recording.Scope{Resources: []string{"pods"}}, ""}, // which is said of each other resource
+		{recording.Scope{Namespace: "default", Selected: true, LabelSelector: "app=web"}, "namespace default; objects with app=web"},
+		{recording.Scope{Selected: true}, "objects that a label selector chose"},
+	} {
+		f.scope = &test.scope
+		var want []string
+		if test.only != "" {
+			want = []string{"what is not in this recording, which has only " + test.only}
+		}
+		if got := f.findings("?namespace=default").LeftOut; !slices.Equal(got, want) {
+			t.Errorf("findings: %q, want %q", got, want)
+		}
+		if got := ofStory(web); !slices.Equal(got, want) {
+			t.Errorf("a story: %q, want %q", got, want)
+		}
+		if s, _ := f.refused("/versions/api/v1/namespaces/default/pods/ghost"); strings.Contains(s.Message, ", or it is what is not in this recording, which has only "+test.only) != (want != nil) {
+			t.Errorf("no versions: %q", s.Message)
+		}
+		if got := ask[api.History](f, "").Recording.Scope; got.Namespace != test.scope.Namespace || got.Selected != test.scope.Selected {
+			t.Errorf("the index: %+v", got)
+		}
+		sum, err := recording.Check(t.Context(), f.get("/export").Body)
+		if err != nil || sum.Scope == nil || sum.Scope.Namespace != test.scope.Namespace || sum.Scope.Selected != test.scope.Selected {
+			t.Errorf("an export: %+v %v", sum.Scope, err)
+		}
+	}
+	f.scope = &recording.Scope{Namespace: "default"}
+	if got, want := f.findings("").LeftOut, []string{"what is not in this recording, which has only namespace default"}; !slices.Equal(got, want) {
+		t.Errorf("findings of all namespaces: %q, want %q", got, want)
+	}
+}

@@ -72,13 +72,17 @@ func (c *call) versions() (any, error) {
 	if known, err := c.known(streams, v.key); known || err != nil {
 		return v.out, err
 	}
-	return nil, refuse(http.StatusNotFound, metav1.StatusReasonNotFound, "nothing is recorded of %s %q%s", t.Resource.GroupResource(), v.key, missed(v.out.Unobserved))
+	return nil, refuse(http.StatusNotFound, metav1.StatusReasonNotFound, "nothing is recorded of %s %q%s", t.Resource.GroupResource(), v.key, c.missed(t.Namespace, v.out.Unobserved))
 }
 
-// missed says when resources were not observed, after that nothing is recorded of their objects.
-func missed(spans []api.UnobservedSpan) (text string) {
+// missed says what a recording is limited to, and when resources were not observed, after that
+// nothing is recorded of their objects in a namespace.
+func (c *call) missed(namespace string, spans []api.UnobservedSpan) (text string) {
+	if text = c.outside(namespace); text != "" {
+		text = ", or it is " + text
+	}
 	if len(spans) == 0 {
-		return ""
+		return text
 	}
 	names := map[string]bool{}
 	for _, span := range spans {
@@ -90,7 +94,7 @@ func missed(spans []api.UnobservedSpan) (text string) {
 	}
 	times := merged(spans)
 	last := times[len(times)-1]
-	text = fmt.Sprintf("; %s were not observed between %s and %s", what, past.Stamp(last.From), past.Stamp(last.To))
+	text += fmt.Sprintf("; %s were not observed between %s and %s", what, past.Stamp(last.From), past.Stamp(last.To))
 	if more := len(times) - 1; more > 0 {
 		text += ", nor in " + words.Count(more, "earlier span")
 	}

@@ -25,6 +25,8 @@ var ErrNothing = errors.New("nothing of it was recorded in that time")
 
 // A Selection selects the part of a history to export.
 type Selection struct {
+	// Within is what the history is limited to, as that of a recording; nil for nothing.
+	Within *Scope
 	// Resources are exported in this order.
 	Resources []kube.Resource
 	// Named is set if they were chosen by name.

@@ -3,6 +3,11 @@
 
 package recording
 
+import (
+	"cmp"
+	"slices"
+)
+
 // A Scope is a part of a cluster.
 type Scope struct {
 	// Namespace is the only one of the recording, by its pseudonym if names were replaced;
@@ -19,24 +24,27 @@ type Scope struct {
 	Denied []string `json:"denied,omitempty"`
 }
 
-// Only returns the only namespace of a recording, "" if it is not of one.
-func (h *Header) Only() string {
-	if h.Scope == nil {
-		return ""
-	}
-	return h.Scope.Namespace
-}
-
-// scope returns what is selected, nil if that is everything.
+// scope returns what is selected of [Selection.Within], nil if that is everything.
 func (sel Selection) scope() *Scope {
 	if sel.whole() && !sel.Named && sel.Denied == nil {
-		return nil
+		return sel.Within
 	}
-	s := &Scope{Namespace: sel.Namespace, Denied: sel.Denied}
+	s := &Scope{}
+	if sel.Within != nil {
+		*s = *sel.Within
+	}
+	s.Namespace = cmp.Or(sel.Namespace, s.Namespace)
+	s.Denied = slices.Concat(s.Denied, sel.Denied)
 	if sel.Labels != nil && !sel.Labels.Empty() {
-		s.Selected, s.LabelSelector = true, sel.Labels.String()
+		switch selector := sel.Labels.String(); {
+		case !s.Selected:
+			s.Selected, s.LabelSelector = true, selector
+		case s.LabelSelector != "":
+			s.LabelSelector += "," + selector
+		}
 	}
 	if sel.Named {
+		s.Resources = nil
 		for _, r := range sel.Resources {
 			s.Resources = append(s.Resources, r.GroupResource())
 		}

@@ -47,13 +47,21 @@ func TestScope(t *testing.T) {
 		`{"selected":true,"labelSelector":"app=shop"}`: func(sel *Selection) { sel.Labels = app },
 		`{"denied":["secrets"]}`:                       func(sel *Selection) { sel.Denied = []string{"secrets"} },
 		`{"resources":["pods"]}`:                       func(sel *Selection) { sel.Resources, sel.Named = []kube.Resource{pods}, true },
+		// Of a recording that is limited itself.
+		`{"namespace":"team","selected":true}`: func(sel *Selection) { sel.Within = &Scope{Namespace: "team", Selected: true} },
+		`{"namespace":"team","selected":true,"labelSelector":"tier=web,app=shop","denied":["secrets","nodes"]}`: func(sel *Selection) {
+			sel.Within, sel.Labels, sel.Denied = &Scope{Namespace: "team", Selected: true, LabelSelector: "tier=web", Denied: []string{"secrets"}}, app, []string{"nodes"}
+		},
+		`{"selected":true,"resources":["pods"]}`: func(sel *Selection) { // names were replaced
+			sel.Within, sel.Labels, sel.Resources, sel.Named = &Scope{Selected: true}, app, []kube.Resource{pods}, true
+		},
 	} {
 		if got := text(header(change)); got != want {
 			t.Errorf("%s, want %s", got, want)
 		}
 	}
 	h := header(func(sel *Selection) { sel.Namespace, sel.Labels, sel.Pseudonyms = "team", app, true })
-	if only := h.Only(); only == "" || only == "team" || !h.Scope.Selected || h.Scope.LabelSelector != "" {
+	if only := h.Scope.Namespace; only == "" || only == "team" || !h.Scope.Selected || h.Scope.LabelSelector != "" {
 		t.Errorf("with pseudonyms: %s", text(h))
 	}
 }
