@@ -115,8 +115,7 @@ func (s *State) troubled(g *group, rule string, says func(*corev1.Pod, *Finding)
 // crashes finds Pods whose containers crash.
 func (s *State) crashes(g *group) {
 	s.troubled(g, "crash", func(pod *corev1.Pod, f *Finding) {
-		// Why the kubelet killed it, if it did.
-		f.say(s.lastAbout(string(pod.UID), s.at("pods").Add(-maxProbeAge), "Unhealthy").says())
+		f.say(s.failedProbe(pod, "Liveness", "Startup").says()) // for which the kubelet ends it
 	})
 }
 

@@ -97,6 +97,7 @@ var rules = []rule{
 	{"autoscaler", (*State).autoscalersFound},
 	{"budget", (*State).budgetsFound},
 	{"deletion", (*State).deletions},
+	{"controller", (*State).controllers},
 	{"rollout", (*State).rollouts}, // the last ones: they add to the titles of others
 	{"missing", (*State).missing},
 }

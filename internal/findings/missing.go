@@ -10,6 +10,7 @@ import (
 
 	"github.com/watchkeeper/watchkeeper/informer/kube"
 	"github.com/watchkeeper/watchkeeper/informer/scan"
+	"github.com/watchkeeper/watchkeeper/internal/api"
 )
 
 // An incomplete object is a controller of Pods that may want more of them than exist.
@@ -31,6 +32,35 @@ func (s *State) addIncomplete(r kube.Resource, o *scan.Object, exist, wanted str
 	}
 	if n := number(o.JSON[i:], exist); n != "" && n != number(spec, wanted) {
 		s.incomplete = append(s.incomplete, &incomplete{Ref{Resource: r.GroupResource(), Kind: o.Kind, Key: o.Key}, lightOf(o)})
+	}
+}
+
+// addUnseen adds a workload whose last change its controller has not seen, by its text.
+func (s *State) addUnseen(r kube.Resource, o *scan.Object) {
+	i := max(strings.LastIndex(o.JSON, `"status":{`), 0)
+	if number(o.JSON[:i], "generation") != number(o.JSON[i:], "observedGeneration") {
+		s.unseen = append(s.unseen, &incomplete{Ref{Resource: r.GroupResource(), Kind: o.Kind, Key: o.Key}, lightOf(o)})
+	}
+}
+
+// controllers finds workloads whose controllers do not act: for a minute they have not seen the
+// last change. What the status says is then that of before.
+func (s *State) controllers(g *group) {
+	for _, c := range s.unseen {
+		m, observed := c.light.Metadata, c.light.Status.ObservedGeneration
+		changed := m.CreationTimestamp.Time
+		for _, f := range m.ManagedFields {
+			if f.Time != nil && f.Subresource != "status" && f.Time.After(changed) {
+				changed = f.Time.Time
+			}
+		}
+		if observed >= m.Generation || m.DeletionTimestamp != nil || s.at(c.ref.Resource).Sub(changed) < minAge {
+			continue
+		}
+		f := g.of(s.workload(c.ref, m.OwnerReferences), "", api.SeverityCritical)
+		f.Objects = append(f.Objects, c.ref)
+		f.from(changed)
+		f.Title = fmt.Sprintf("its controller has not seen the last change: generation %d, observed %d", m.Generation, observed)
 	}
 }
 
@@ -57,7 +87,7 @@ func (s *State) missing(g *group) {
 		lacking[workload] = append(lacking[workload], c)
 	}
 	for workload, all := range lacking {
-		if g.said(workload, fmt.Sprintf("; %d of %d exist", exist[workload], wanted[workload])) {
+		if g.said(workload, fmt.Sprintf("; %d of %d Pods exist", exist[workload], wanted[workload])) {
 			continue
 		}
 		for _, c := range all {
@@ -91,10 +121,11 @@ func (g *group) said(workload Ref, text string) bool {
 	})
 }
 
-// ofPods returns what an earlier rule has found of the Pods of a workload; nil if it is nothing.
+// ofPods returns what an earlier rule has found of the Pods or the controller of a workload; nil for
+// nothing.
 func (g *group) ofPods(workload Ref) *Finding {
 	for _, f := range g.before {
-		if f.Subject == workload && slices.Contains([]string{"crash", "image", "start", "creating", "unscheduled", "not-ready", "pod-failed"}, f.Rule) {
+		if f.Subject == workload && slices.Contains([]string{"crash", "image", "start", "creating", "unscheduled", "not-ready", "pod-failed", "controller"}, f.Rule) {
 			return f
 		}
 	}

@@ -4,6 +4,7 @@
 package findings
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -31,7 +32,7 @@ func (s *State) notReady(g *group) {
 			f := g.of(workload, "", s.severity(workload))
 			f.Objects = append(f.Objects, podRef(pod))
 			f.from(transition(pod, c.LastTransitionTime))
-			probe := s.lastAbout(string(pod.UID), s.at("pods").Add(-maxProbeAge), "Unhealthy")
+			probe := s.failedProbe(pod, "Readiness", "Startup", "Liveness")
 			if probe != nil {
 				f.say(probe.says())
 			} else {
@@ -48,4 +49,17 @@ func (s *State) notReady(g *group) {
 			}
 		}
 	}
+}
+
+// failedProbe returns the latest Event about a failed probe of a Pod of one of some kinds; nil if
+// there is none.
+func (s *State) failedProbe(pod *corev1.Pod, kinds ...string) *event {
+	s.sorted()
+	for _, e := range s.about[string(pod.UID)] {
+		kind, _, _ := strings.Cut(e.message, " ")
+		if e.reason == "Unhealthy" && slices.Contains(kinds, kind) && !e.last.Before(s.at("pods").Add(-maxProbeAge)) {
+			return e
+		}
+	}
+	return nil
 }

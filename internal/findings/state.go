@@ -57,6 +57,7 @@ type State struct {
 	services    []*apiService
 	terminating []*terminatingObject
 	incomplete  []*incomplete
+	unseen      []*incomplete // whose controllers have not seen their last change
 	events      []*event
 
 	about map[string][]*event // by the UID of the object, once sorted
@@ -78,7 +79,7 @@ func (s *State) at(resource string) time.Time {
 
 // Suspects returns how many objects were kept because they may be a part of a finding.
 func (s *State) Suspects() int {
-	return len(s.pods) + len(s.nodes) + len(s.deployments) + len(s.replicaSets) + len(s.autoscalers) + len(s.budgets) + len(s.claims) +
+	return len(s.pods) + len(s.nodes) + len(s.deployments) + len(s.replicaSets) + len(s.unseen) + len(s.autoscalers) + len(s.budgets) + len(s.claims) +
 		len(s.jobs) + len(s.slices) + len(s.services) + len(s.terminating) + len(s.incomplete) + len(s.events)
 }
 
@@ -122,6 +123,7 @@ func (s *State) Add(r kube.Resource, o *scan.Object) {
 			s.onNode[node.Name] = true
 		}
 	case "deployments.apps":
+		s.addUnseen(r, o)
 		if strings.Contains(o.JSON, "ProgressDeadlineExceeded") {
 			add(&s.deployments, o)
 		}
@@ -129,10 +131,13 @@ func (s *State) Add(r kube.Resource, o *scan.Object) {
 		if strings.Contains(o.JSON, `"ReplicaFailure"`) {
 			add(&s.replicaSets, o)
 		}
+		s.addUnseen(r, o)
 		s.addIncomplete(r, o, "replicas", "replicas")
 	case "statefulsets.apps", "replicationcontrollers":
+		s.addUnseen(r, o)
 		s.addIncomplete(r, o, "replicas", "replicas")
 	case "daemonsets.apps":
+		s.addUnseen(r, o)
 		s.addIncomplete(r, o, "currentNumberScheduled", "desiredNumberScheduled")
 	case "horizontalpodautoscalers.autoscaling":
 		add(&s.autoscalers, o)
@@ -222,6 +227,7 @@ type light struct {
 		CreationTimestamp          metav1.Time                 `json:"creationTimestamp"`
 		DeletionTimestamp          *metav1.Time                `json:"deletionTimestamp"`
 		DeletionGracePeriodSeconds int64                       `json:"deletionGracePeriodSeconds"`
+		Generation                 int64                       `json:"generation"`
 		Finalizers                 []string                    `json:"finalizers"`
 		OwnerReferences            []metav1.OwnerReference     `json:"ownerReferences"`
 		ManagedFields              []metav1.ManagedFieldsEntry `json:"managedFields"`
@@ -234,6 +240,7 @@ type light struct {
 		Parallelism *int32 `json:"parallelism"`
 	} `json:"spec"`
 	Status struct {
+		ObservedGeneration     int64              `json:"observedGeneration"`
 		Replicas               int32              `json:"replicas"`
 		Active                 int32              `json:"active"` // of a Job; that of a CronJob is a list
 		AvailableReplicas      int32              `json:"availableReplicas"`
