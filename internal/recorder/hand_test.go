@@ -50,6 +50,9 @@ func (o *handOwner) hand(id kube.Resource) *hand {
 // Check implements Owner.
 func (o *handOwner) Check(context.Context, kube.Resource) {}
 
+// Doubt implements Owner.
+func (o *handOwner) Doubt(id kube.Resource, err error) { o.cache.Doubt(id, err) }
+
 // Record implements Owner.
 func (o *handOwner) Record(ctx context.Context, id kube.Resource, record watchcache.Record) (wait func()) {
 	done := make(chan struct{})

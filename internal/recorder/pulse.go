@@ -4,6 +4,7 @@
 package recorder
 
 import (
+	"errors"
 	"sync"
 	"time"
 )
@@ -44,7 +45,12 @@ func (s *session) feelPulse() {
 	}
 	s.r.log.Warn("the program did not run for a while: what changed meanwhile is recorded with the time of its end", "since", since)
 	for _, t := range s.all() {
-		t.w.silence.paused(since, now, t.w.delay.events)
+		t.w.silence.paused(since, now)
 		t.w.awake()
+		s.owner.Doubt(t.id, errPaused)
 	}
 }
+
+// errPaused ends the watches that were open during a pause: their connections may be dead, and
+// only a new watch shows that nothing is missing.
+var errPaused = errors.New("the program did not run for a while")

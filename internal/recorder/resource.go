@@ -262,13 +262,17 @@ func (r *resourceRecorder) check(ctx context.Context) {
 
 // observed waits for a moment for the end of a silence; not if the API server has refused the
 // resource, or if that was in vain just now. During an outage it does not wait: the API server's contact says since when
-// nothing is known.
+// nothing is known, unless the silence began long before.
 func (r *resourceRecorder) observed(ctx context.Context) error {
 	for deadline := time.Now().Add(catchUpTimeout); ; {
 		s := r.w.silence.get()
-		refused, waited := r.refused.Load(), r.waited.Load()
+		refused, waited, contact := r.refused.Load(), r.waited.Load(), r.s.r.opts.Upstream.Contact()
 		switch {
-		case s.since.IsZero(), r.s.r.opts.Upstream.Contact().Err != nil:
+		case s.since.IsZero():
+			return nil
+		case contact.Err != nil && s.since.Add(r.s.r.minSilence).Before(contact.Since):
+			return notRecorded(s, past.ErrUnwatched)
+		case contact.Err != nil:
 			return nil
 		case refused != nil:
 			return notRecorded(s, refused)

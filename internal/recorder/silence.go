@@ -75,18 +75,16 @@ func (s *silence) withdrawn() {
 	s.withdraw = false
 }
 
-// paused is called when the program has not run since a time, until now. It was seen to run
-// at that time, and may have run a moment longer: only what was observed in the second half
-// is surely of the pause.
-func (s *silence) paused(since, now time.Time, settle time.Duration) {
+// paused is called when the program has not run since a time, until now; the open watch is then
+// replaced. The program was seen to run at that time, and may have run a moment longer: only what
+// was observed in the second half is surely of the pause.
+func (s *silence) paused(since, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.since.IsZero() {
-		s.silent = silent{since: since, found: since.Add(now.Sub(since) / 2)}
+	if s.since.IsZero() || s.since.After(since) { // the end of a watch may have been noticed first
+		s.since, s.found = since, since.Add(now.Sub(since)/2)
 	}
-	if s.watched = (time.Time{}); !s.unwatched && !s.outage {
-		s.watched, s.settled = now, time.Now().Add(settle)
-	}
+	s.watched, s.unwatched = time.Time{}, true
 }
 
 // begun begins a silence that began before the writer.

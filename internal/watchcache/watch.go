@@ -168,15 +168,28 @@ func (c *Cache) watchOf(id kube.Resource) *watch {
 // Check makes sure that the watch of a resource, if it is open, is not only so in appearance,
 // see [reflector.Reflector.Check].
 func (c *Cache) Check(ctx context.Context, id kube.Resource) {
+	if r := c.reflector(id); r != nil {
+		r.Check(ctx)
+	}
+}
+
+// Doubt ends the watch of a resource, if it is open, with an error, see
+// [reflector.Reflector.Doubt].
+func (c *Cache) Doubt(id kube.Resource, err error) {
+	if r := c.reflector(id); r != nil {
+		r.Doubt(err)
+	}
+}
+
+// reflector returns the reflector of a resource, nil if there is none.
+func (c *Cache) reflector(id kube.Resource) *reflector.Reflector[*scan.Object] {
 	c.mu.Lock()
 	w := c.watches[id]
 	c.mu.Unlock()
 	if w == nil {
-		return
+		return nil
 	}
-	if r := w.reflector.Load(); r != nil {
-		r.Check(ctx)
-	}
+	return w.reflector.Load()
 }
 
 // Record records all changes of a resource from the call on until ctx ends. The caller
