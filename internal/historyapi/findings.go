@@ -165,7 +165,7 @@ func (f *finder) read(when kube.Moment) error {
 	findings.Order(read)
 	s := &findings.State{At: f.lastKnown(when.At), Get: f.get, LastSeen: f.lastSeen, Observed: f.observed, Known: map[string]time.Time{}}
 	var unknown, stale []findings.Unknown
-	var first error
+	var unlocated []error
 	states, errs := f.locateAll(read, when)
 	for i, r := range read {
 		f.resource[r.GroupResource()] = r
@@ -181,7 +181,7 @@ func (f *finder) read(when kube.Moment) error {
 		}
 		switch {
 		case errors.Is(err, history.ErrBefore), errors.Is(err, history.ErrGap), errors.Is(err, past.ErrUnrecorded):
-			first = err
+			unlocated = append(unlocated, err)
 			unknown = append(unknown, f.unknown(r, when.At, err))
 			continue
 		case err != nil:
@@ -197,8 +197,8 @@ func (f *finder) read(when kube.Moment) error {
 			}
 		}
 	}
-	if len(f.states) == 0 && first != nil {
-		return first
+	if len(f.states) == 0 && len(unlocated) > 0 {
+		return ofAll(unlocated)
 	}
 	for _, one := range s.Find() {
 		if f.shows(one) {
@@ -231,6 +231,30 @@ func (f *finder) locateAll(resources []kube.Resource, when kube.Moment) ([]past.
 	}
 	all.Wait()
 	return states, errs
+}
+
+// ofAll joins the errors of several resources of which nothing is known at a moment: their gaps are
+// one, and not of the first of them.
+func ofAll(errs []error) error {
+	first, ok := errors.AsType[*history.RangeError](errs[0])
+	if !ok || len(errs) == 1 {
+		return errs[0]
+	}
+	all := *first
+	all.Resource = kube.Resource{}
+	for _, err := range errs[1:] {
+		one, ok := errors.AsType[*history.RangeError](err)
+		if !ok || errors.Is(one, history.ErrGap) != errors.Is(first, history.ErrGap) {
+			return errs[0]
+		}
+		if one.From.At.Before(all.From.At) {
+			all.From = one.From
+		}
+		if one.To.At.After(all.To.At) {
+			all.To = one.To
+		}
+	}
+	return &all
 }
 
 // noAnswer is the finding that the API server does not answer: of which time the others are.

@@ -145,7 +145,7 @@ func TestFindingsUnobserved(t *testing.T) {
 	if got := titles(0); !slices.Equal(got, []string{want}) {
 		t.Errorf("before: %q, want %q", got, want)
 	}
-	if s, _ := statusOf(t, f.ofFindings("?at="+f.when(-5))); s.Code != http.StatusGone {
+	if s, _ := statusOf(t, f.ofFindings("?at="+f.when(-5))); s.Code != http.StatusGone || s.Details.Kind != "" {
 		t.Errorf("before everything: %+v", s)
 	}
 	if s, _ := statusOf(t, f.ofFindings("?at=rv:110")); s.Code != http.StatusBadRequest {
