@@ -55,11 +55,11 @@ func TestFailsLater(t *testing.T) {
 		"72- failed: 1m2s after Deployment web was changed (image r/web:1.0 → 1.1, by kubectl-set): Deployment web: 1 Pod CrashLoopBackOff (exit 1: no database), 1 restart; still so at the end of the story")
 }
 
-// TestRollback: only a template that it had is rolled back to, as the ReplicaSets prove.
+// TestRollback: only a template that it had is gone back to, as the ReplicaSets prove.
 func TestRollback(t *testing.T) {
 	for want, test := range map[string]struct{ a, b string }{
-		"rollback of web from 1.1 to 1.0": {"2026-01-01T10:00:00Z", "2026-01-01T11:00:00Z"},
-		"rollout of web from 1.1 to 1.0":  {"2026-01-02T14:00:30Z", "2026-01-01T11:00:00Z"},
+		"rollout of web from 1.1 back to 1.0": {"2026-01-01T10:00:00Z", "2026-01-01T11:00:00Z"},
+		"rollout of web from 1.1 to 1.0":      {"2026-01-02T14:00:30Z", "2026-01-01T11:00:00Z"},
 	} {
 		created := func(text, at string) string {
 			return strings.Replace(text, "metadata: {name", "metadata: {creationTimestamp: "+`"`+at+`", name`, 1)

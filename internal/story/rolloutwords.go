@@ -29,9 +29,12 @@ func progress(s *state) string {
 // describe names a rollout: what it changes, its revision, and by whom.
 func (t *teller) describe(r *rollout) string {
 	th := r.workload
-	what := "rollout of " + th.key.Name()
-	if r.back {
+	what, to := "rollout of "+th.key.Name(), " to "
+	switch {
+	case r.back && r.entry != nil && slices.Contains(r.entry.By, "kubectl-rollout"):
 		what = "rollback of " + th.key.Name()
+	case r.back: // perhaps to the image that had failed before
+		to = " back to "
 	}
 	var details []string
 	switch {
@@ -41,16 +44,19 @@ func (t *teller) describe(r *rollout) string {
 			what += " with " + images
 		}
 	case r.entry == nil:
-		what += " to " + imagesOf(nil, r.after)
+		what += to + imagesOf(nil, r.after)
 	default:
 		if images := imagesOf(r.before, r.after); images != "" {
 			if old := imagesOf(r.after, r.before); !strings.Contains(images+old, ", ") && old != "" {
 				what += " from " + old
 			}
-			what += " to " + images
+			what += to + images
 		} else if r.before.Annotations[restartedAt] != r.after.Annotations[restartedAt] {
 			what = "restart of " + th.key.Name()
 		} else if len(r.entry.What) > 0 {
+			if to != " to " {
+				what += " back to an earlier template"
+			}
 			details = append(details, brief(strings.Join(shortened(r.entry.What), ", ")))
 		}
 	}
