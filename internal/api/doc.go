@@ -8,3 +8,7 @@
 // resourceVersions are strings, as everywhere in Kubernetes: they do not fit
 // into the numbers of JavaScript.
 package api
+
+// HeartbeatHeader is the header of the answer of /watchkeeper/v1/multiwatch with upstream=1 that
+// says after how many seconds a line comes at least.
+const HeartbeatHeader = "Watchkeeper-Heartbeat"

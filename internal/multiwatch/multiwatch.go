@@ -29,12 +29,14 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/watchkeeper/watchkeeper/internal/api"
 	"github.com/watchkeeper/watchkeeper/internal/httpstream"
 	"github.com/watchkeeper/watchkeeper/internal/request"
 	"github.com/watchkeeper/watchkeeper/internal/status"
@@ -85,6 +87,10 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-cache, private")
 	w.Header().Set("Vary", "Accept-Encoding")
+	notifies := h.Upstream != nil && r.URL.Query().Get("upstream") == "1"
+	if notifies {
+		w.Header().Set(api.HeartbeatHeader, strconv.Itoa(int(heartbeat/time.Second)))
+	}
 	gzip := request.AcceptsGzip(r)
 	if gzip {
 		w.Header().Set("Content-Encoding", "gzip")
@@ -103,13 +109,13 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		notifier.watches = append(notifier.watches, notifiedWatch{writer: writer, request: inner})
 	}
 	// Also a watch that ends at once has the state before its END. Without a client, all end.
-	if h.Upstream != nil && r.URL.Query().Get("upstream") == "1" && notifier.notify() == nil {
+	if notifies && notifier.notify() == nil {
 		notifying.Go(func() { notifier.run(ctx) })
 	}
-	for i, w := range notifier.watches {
+	for i := range notifier.watches {
 		watches.Go(func() {
 			defer closers[i]()
-			h.serve(w.writer, w.request)
+			h.serve(notifier.watches[i].writer, notifier.watches[i].request)
 		})
 	}
 	watches.Wait()

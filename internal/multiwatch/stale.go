@@ -10,8 +10,13 @@ import (
 	"time"
 )
 
-// staleInterval is how often the state of the upstream is checked.
-const staleInterval = time.Second
+const (
+	// staleInterval is how often the state of the upstream is checked.
+	staleInterval = time.Second
+	// heartbeat is how often a line comes at least while a watch goes on. A client that misses three knows that the
+	// gateway, or the way to it, is silent.
+	heartbeat = 10 * time.Second
+)
 
 // An UpstreamState says whether the gateway reaches the API server for a resource.
 type UpstreamState struct {
@@ -23,13 +28,15 @@ type UpstreamState struct {
 }
 
 // A staleNotifier writes a line to a watch at its begin, when its upstream becomes unreachable,
-// when the reason changes, and when the upstream is reachable again:
+// when the reason changes, and when the upstream is reachable again, and of a watch as a heartbeat
+// if there was no other line:
 //
 //	{"watch":1,"type":"STALE","object":{"since":"…","message":"…"}}
 //	{"watch":1,"type":"CURRENT"}
 type staleNotifier struct {
 	upstream func(*http.Request) UpstreamState
 	watches  []notifiedWatch
+	beat     time.Time // the last line
 }
 
 // A notifiedWatch is a watch and the message of its last STALE line; "" after CURRENT.
@@ -63,7 +70,7 @@ func (n *staleNotifier) notify() error {
 		now := n.upstream(w.request)
 		line := `"type":"CURRENT"}`
 		switch {
-		case w.notified && now.Message == w.stale:
+		case w.notified && now.Message == w.stale && time.Since(n.beat) < heartbeat:
 			continue
 		case now.Message != "":
 			object, err := json.Marshal(now)
@@ -72,10 +79,13 @@ func (n *staleNotifier) notify() error {
 			}
 			line = `"type":"STALE","object":` + string(object) + "}"
 		}
-		if err := w.writer.notify(line); err != nil {
+		sent, err := w.writer.notify(line)
+		if err != nil {
 			return err
 		}
-		w.notified, w.stale, written = true, now.Message, w.writer.shared
+		if w.notified, w.stale = true, now.Message; sent {
+			n.beat, written = time.Now(), w.writer.shared
+		}
 	}
 	if written == nil {
 		return nil

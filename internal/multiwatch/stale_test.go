@@ -5,13 +5,17 @@ package multiwatch
 
 import (
 	"bufio"
+	"context"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/watchkeeper/watchkeeper/informer/informertest"
+	"github.com/watchkeeper/watchkeeper/internal/api"
 	"github.com/watchkeeper/watchkeeper/internal/status"
 )
 
@@ -88,4 +92,50 @@ func TestStale(t *testing.T) {
 		}
 		resp.Body.Close()
 	}
+}
+
+// TestHeartbeat: with upstream=1, a line comes every ten seconds at least as long as a watch goes
+// on, also if the first one has ended; without it, none.
+func TestHeartbeat(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		network := informertest.NewNetwork(&Handler{
+			Answer: allowed(func(w http.ResponseWriter, r *http.Request) {
+				if r.URL.Path == "/api/v1/secrets" {
+					status.Write(w, r, status.New(http.StatusForbidden, "Forbidden", "not for you"))
+					return
+				}
+				w.Header().Set("Content-Type", "application/json")
+				w.WriteHeader(http.StatusOK)
+				<-r.Context().Done()
+			}),
+			Upstream: func(*http.Request) UpstreamState { return UpstreamState{} },
+			Logger:   slog.New(slog.DiscardHandler),
+		})
+		defer network.Close()
+		for query, want := range map[string]int{"&upstream=1": 6, "": 0} {
+			ctx, cancel := context.WithTimeout(t.Context(), 65*time.Second)
+			r, err := http.NewRequestWithContext(ctx, http.MethodGet, multiwatchURL(network.URL().String(), "/api/v1/secrets?watch=1", "/api/v1/pods?watch=1")+query, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			resp, err := network.RoundTrip(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if seconds := resp.Header.Get(api.HeartbeatHeader); (seconds == "10") != (want > 0) {
+				t.Errorf("the heartbeat is %q", seconds)
+			}
+			beats := 0
+			for lines := bufio.NewScanner(resp.Body); lines.Scan(); {
+				if lines.Text() == `{"watch":1,"type":"CURRENT"}` {
+					beats++
+				}
+			}
+			if beats = max(beats-1, 0); beats != want { // one is at the begin
+				t.Errorf("%q: %d heartbeats, want %d", query, beats, want)
+			}
+			resp.Body.Close()
+			cancel()
+		}
+	})
 }

@@ -162,11 +162,11 @@ func (w *watchWriter) last(members string) error {
 }
 
 // notify writes a line of the gateway, unless the watch is over.
-func (w *watchWriter) notify(members string) error {
+func (w *watchWriter) notify(members string) (sent bool, err error) {
 	w.shared.mu.Lock()
 	defer w.shared.mu.Unlock()
 	if w.over {
-		return nil
+		return false, nil
 	}
-	return w.shared.lineLocked(w.prefix, members, "\n")
+	return true, w.shared.lineLocked(w.prefix, members, "\n")
 }

@@ -9,8 +9,10 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/url"
+	"strconv"
 	"time"
 
+	"github.com/watchkeeper/watchkeeper/internal/api"
 	"github.com/watchkeeper/watchkeeper/internal/livetable/table"
 )
 
@@ -20,7 +22,8 @@ const retryUpstream = 2 * time.Second
 // Upstream reports, until ctx ends, what a gateway says of its API server: since when and why
 // it has no contact for the collection, or a zero State. The watch of a gateway stays open
 // meanwhile, and looks like one without changes; that of a resource that cannot be read ends
-// again and again, each time after a line with the state. Of another server nothing is reported.
+// again and again, each time after a line with the state. A gateway that misses three heartbeats is
+// reported, too, until it sends something. Of another server nothing is reported.
 func (c Collection) Upstream(ctx context.Context, report func(State)) {
 	for c.upstream(ctx, report) {
 		select {
@@ -32,6 +35,8 @@ func (c Collection) Upstream(ctx context.Context, report func(State)) {
 
 // upstream reads one answer; again is false if there is no other to ask for.
 func (c Collection) upstream(ctx context.Context, report func(State)) (again bool) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel() // ends the reader of lines
 	w := c
 	w.Base, w.LabelSelector = &url.URL{Path: "/"}, ""
 	if w.FieldSelector == "" { // otherwise perhaps the name without which the caller may not watch
@@ -50,13 +55,40 @@ func (c Collection) upstream(ctx context.Context, report func(State)) (again boo
 		return ctx.Err() == nil
 	}
 	defer resp.Body.Close()
+	seconds, err := strconv.Atoi(resp.Header.Get(api.HeartbeatHeader))
+	beats := err == nil
+	lines := make(chan []byte)
+	go func() {
+		defer close(lines)
+		for r := bufio.NewReader(resp.Body); ; {
+			line, err := r.ReadBytes('\n')
+			if err != nil {
+				return
+			}
+			select {
+			case lines <- line:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
 	if resp.StatusCode != http.StatusOK {
 		report(State{})
 		return resp.StatusCode >= 500 || resp.StatusCode == http.StatusTooManyRequests
 	}
-	for lines := bufio.NewReader(resp.Body); ; {
-		line, err := lines.ReadBytes('\n')
-		if err != nil {
+	for heard := time.Now(); ; heard = time.Now() {
+		var silent <-chan time.Time
+		if beats {
+			silent = time.After(3 * time.Duration(seconds) * time.Second)
+		}
+		var line []byte
+		select {
+		case line = <-lines:
+		case <-silent:
+			report(State{Stale, heard, "the gateway does not answer"})
+			line = <-lines
+		}
+		if line == nil {
 			return ctx.Err() == nil
 		}
 		var event struct {

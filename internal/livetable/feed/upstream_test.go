@@ -10,10 +10,13 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/watchkeeper/watchkeeper/informer/informertest"
+	"github.com/watchkeeper/watchkeeper/internal/api"
 	"github.com/watchkeeper/watchkeeper/internal/livetable/feed"
 )
 
@@ -97,4 +100,36 @@ func TestUpstreamEnds(t *testing.T) {
 	if diff := cmp.Diff([]string{"unreadable", "", "unreadable"}, reasons); diff != "" {
 		t.Error(diff)
 	}
+}
+
+// TestSilentGateway: a gateway that misses its heartbeats is reported until it sends something.
+func TestSilentGateway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		network := informertest.NewNetwork(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set(api.HeartbeatHeader, "10")
+			for _, pause := range []time.Duration{10, 10, 40, 10} { // seconds
+				fmt.Fprintln(w, `{"watch":0,"type":"CURRENT"}`)
+				http.NewResponseController(w).Flush() //nolint:errcheck // the test fails then
+				time.Sleep(pause * time.Second)
+			}
+			<-r.Context().Done()
+		}))
+		defer network.Close()
+		ctx, cancel := context.WithTimeout(t.Context(), 65*time.Second)
+		defer cancel()
+		began := time.Now()
+		var states []string
+		feed.Collection{Base: network.URL(), Transport: network, Resource: podsResource}.Upstream(ctx, func(s feed.State) {
+			text := fmt.Sprint(time.Since(began), " current")
+			if s.Phase == feed.Stale {
+				text = fmt.Sprintf("%v stale since %v: %s", time.Since(began), s.Since.Sub(began), s.Reason)
+			}
+			states = append(states, text)
+		})
+		want := []string{"0s current", "10s current", "20s current", "50s stale since 20s: the gateway does not answer", "1m0s current"}
+		if diff := cmp.Diff(want, states); diff != "" {
+			t.Error(diff)
+		}
+		time.Sleep(time.Minute) // until the gateway notices
+	})
 }

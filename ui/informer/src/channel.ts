@@ -72,7 +72,7 @@ export class Channel {
     private readonly source: Source,
     private readonly url: (paths: string[]) => string,
     private readonly shared: boolean,
-    private readonly silence: number,
+    private silence: number,
     private readonly answered: () => void,
   ) {}
 
@@ -126,7 +126,7 @@ export class Channel {
     const silent = this.current !== undefined && Date.now() - this.lastReceived >= this.silence;
     const seconds = 300 + Math.floor(Math.random() * 300);
     const limit = (ms: number, why: string) => setTimeout(() => line.abort.abort(new Error(why)), ms);
-    let timer = limit(answerTimeout, 'no response');
+    let timer = limit(silent ? Math.min(this.silence / 3, answerTimeout) : answerTimeout, 'no response');
     let error: unknown;
     try {
       const doubtful = line.members.map((member) => silent || member.doubtful);
@@ -140,6 +140,8 @@ export class Channel {
       this.current?.abort.abort();
       this.current = line;
       this.next = undefined;
+      const heartbeat = response.headers.get('Watchkeeper-Heartbeat'); // in seconds
+      if (heartbeat) this.silence = Math.min(this.silence, 3000 * +heartbeat);
       this.lastReceived = Date.now();
       this.watchSilence();
       line.members.forEach((member, i) => {

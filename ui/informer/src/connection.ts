@@ -21,7 +21,8 @@ export interface ConnectOptions {
   multiwatch?: string | false;
   /**
    * After how many milliseconds without a byte to request a watch again. The
-   * default is 150,000: API servers send a bookmark every minute.
+   * default is 150,000: API servers send a bookmark every minute. A Watchkeeper that
+   * announces a heartbeat may miss three, whatever this is.
    */
   silence?: number;
   /**

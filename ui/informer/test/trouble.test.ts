@@ -220,6 +220,24 @@ test('a server that stops answering is stale since its last byte', async () => {
   assert.equal(o.log.filter((line) => line === 'sync').length, 1);
 });
 
+test('a server that misses its heartbeats is stale', async () => {
+  server.put(path, 'a');
+  let mute = false;
+  const o = await live({}, {
+    multiwatch: false,
+    fetch: async (input, init) => {
+      if (mute) throw new TypeError('no route');
+      const { body, status, headers } = await fetch(input, init);
+      return new Response(body, { status, headers: [...headers, ['Watchkeeper-Heartbeat', '0.03']] });
+    },
+  });
+  await become('the phase', () => o.informer.state.phase, 'live');
+  mute = true;
+  await become('the phase', () => o.informer.state.phase, 'stale');
+  mute = false;
+  await become('the phase', () => o.informer.state.phase, 'live');
+});
+
 test('a server that stops and starts again', async () => {
   server.put(path, 'a');
   const o = await live();
