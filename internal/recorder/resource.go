@@ -261,8 +261,8 @@ func (r *resourceRecorder) check(ctx context.Context) {
 }
 
 // observed waits for a moment for the end of a silence; not if the API server has refused the
-// resource, or if that was in vain just now. During an outage it does not wait: the API server's contact says since when
-// nothing is known, unless the silence began long before.
+// resource, or if that was in vain just now. During an outage it does not wait: the API server's
+// contact says since when nothing is known, unless the silence began long before.
 func (r *resourceRecorder) observed(ctx context.Context) error {
 	for deadline := time.Now().Add(catchUpTimeout); ; {
 		s := r.w.silence.get()
