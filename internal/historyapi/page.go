@@ -26,6 +26,8 @@ const (
 	// versions are compared for it, and their bytes.
 	maxCompared  = 3000
 	maxPageBytes = 16 << 20
+	// partBytes is about how much memory a part of a difference takes besides its values.
+	partBytes = 200
 	// eventChunk is how many events are read at a time.
 	eventChunk = 128
 )
@@ -137,14 +139,27 @@ func (p *page) notBefore(st *history.Stream, e history.Event) (begin time.Time) 
 	return time.Time{}
 }
 
-// compare compares two versions and counts their bytes.
+// compare compares two versions and counts their bytes, and those of the difference: of a large
+// object, that may be larger.
 func (p *page) compare(before, after *scan.Object) (*change.Change, error) {
 	for _, o := range []*scan.Object{before, after} {
 		if o != nil {
 			p.bytes += len(o.JSON)
 		}
 	}
-	return p.comparer.Between(before, after)
+	d, err := p.comparer.Between(before, after)
+	if err != nil {
+		return nil, err
+	}
+	for _, op := range d.Patch {
+		p.bytes += partBytes + len(op.Path)
+		for _, value := range []any{op.Value, op.OldValue} {
+			if text, ok := value.(string); ok {
+				p.bytes += len(text)
+			}
+		}
+	}
+	return d, nil
 }
 
 // again adds to the summary of an object's creation how long before it an object of the

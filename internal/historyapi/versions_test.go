@@ -227,3 +227,36 @@ func TestAgainLate(t *testing.T) {
 		})
 	}
 }
+
+// TestLargeDifferences: a page of versions ends also for the size of their differences, which may
+// be several times that of the object.
+func TestLargeDifferences(t *testing.T) {
+	f := newFixtureAt(t, fakeapi.New(fakeapi.Options{Allow: allow}))
+	st := f.Stream(pasttest.Deployments, 100, 0)
+	const versions = 40
+	for n := range uint64(versions) {
+		env := make([]string, 2000)
+		for i := range env {
+			env[i] = fmt.Sprintf(`{"name":"v%d","value":"%d"}`, i, n)
+		}
+		typ := kube.Modified
+		if n == 0 {
+			typ = kube.Added
+		}
+		f.Event(st, typ, "default/web", 110+n, `{kind: Deployment, apiVersion: apps/v1, spec: {template: {spec: {containers: [{name: main, env: [`+strings.Join(env, ",")+`]}]}}}}`)
+	}
+	path := "/versions/apis/apps/v1/namespaces/default/deployments/web?limit=1000"
+	all, first := 0, 0
+	for next := ""; ; next = "&continue=" + next {
+		page := ask[api.Versions](f, path+next)
+		if all += len(page.Items); first == 0 {
+			first = all
+		}
+		if next = page.Continue; next == "" {
+			break
+		}
+	}
+	if all != versions || first > versions*3/4 {
+		t.Errorf("%d versions, %d of them on the first page", all, first)
+	}
+}
