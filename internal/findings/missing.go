@@ -4,9 +4,11 @@
 package findings
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/watchkeeper/watchkeeper/informer/kube"
 	"github.com/watchkeeper/watchkeeper/informer/scan"
@@ -43,18 +45,37 @@ func (s *State) addUnseen(r kube.Resource, o *scan.Object) {
 	}
 }
 
+// written returns when an object was last written, by another subresource than one. A write of
+// the subresource scale has no time: then it is when the version was observed, or the moment.
+func (s *State) written(c *incomplete, except string) time.Time {
+	written := c.light.Metadata.CreationTimestamp.Time
+	for _, f := range c.light.Metadata.ManagedFields {
+		at := s.at(c.ref.Resource)
+		switch {
+		case f.Subresource == except && except != "":
+			continue
+		case f.Time != nil:
+			at = f.Time.Time
+		case s.Observed != nil:
+			at = cmp.Or(s.Observed(c.ref.Resource, c.ref.Key), at)
+		}
+		if at.After(written) {
+			written = at
+		}
+	}
+	return written
+}
+
 // controllers finds workloads whose controllers do not act: for a minute they have not seen the
 // last change. What the status says is then that of before.
 func (s *State) controllers(g *group) {
 	for _, c := range s.unseen {
 		m, observed := c.light.Metadata, c.light.Status.ObservedGeneration
-		changed := m.CreationTimestamp.Time
-		for _, f := range m.ManagedFields {
-			if f.Time != nil && f.Subresource != "status" && f.Time.After(changed) {
-				changed = f.Time.Time
-			}
+		if observed >= m.Generation || m.DeletionTimestamp != nil {
+			continue
 		}
-		if observed >= m.Generation || m.DeletionTimestamp != nil || s.at(c.ref.Resource).Sub(changed) < minAge {
+		changed := s.written(c, "status")
+		if s.at(c.ref.Resource).Sub(changed) < minAge {
 			continue
 		}
 		f := g.of(s.workload(c.ref, m.OwnerReferences), "", api.SeverityCritical)
@@ -91,13 +112,7 @@ func (s *State) missing(g *group) {
 			continue
 		}
 		for _, c := range all {
-			m, status := c.light.Metadata, c.light.Status
-			written := m.CreationTimestamp.Time
-			for _, f := range m.ManagedFields {
-				if f.Time != nil && f.Time.After(written) {
-					written = f.Time.Time
-				}
-			}
+			status, written := c.light.Status, s.written(c, "")
 			if s.at(c.ref.Resource).Sub(written) < minAge || c.ref.Kind == "StatefulSet" && status.AvailableReplicas < status.Replicas {
 				continue
 			}

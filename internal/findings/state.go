@@ -35,7 +35,7 @@ type State struct {
 	// known. It is asked for the Pods that Events are about.
 	LastSeen func(resource string, key kube.Key) *scan.Object
 	// Observed returns when an object of the moment was observed, zero if it is not known. It
-	// is asked for Pods that fail. nil knows of none.
+	// is asked for Pods that fail, and workloads that were scaled. nil knows of none.
 	Observed func(resource string, key kube.Key) time.Time
 
 	// Known has until when resources are known that are not known at the moment. Their objects

@@ -419,6 +419,11 @@ func TestFindingsSinceStays(t *testing.T) {
 		f.Event(pods, kube.Added, kube.MakeKey("default", rule), rv, "{kind: Pod, apiVersion: v1, metadata: {uid: "+rule+"}"+node+", status: {"+status+"}}")
 		rv++
 	}
+	scaled := func(replicas int) string {
+		return fmt.Sprintf(`{kind: Deployment, apiVersion: apps/v1, metadata: {generation: %d, managedFields: [{manager: kubectl, subresource: scale}]}, spec: {replicas: %d}, status: {observedGeneration: 1}}`, replicas, replicas)
+	}
+	deployments := f.Stream(pasttest.Deployments, 100, 0, pasttest.Thing(t, "default/controller", 90, scaled(1)))
+	f.Event(deployments, kube.Modified, "default/controller", 110, scaled(2))
 	since := func(seconds float64) map[string]time.Duration {
 		all := map[string]time.Duration{}
 		for _, one := range f.findings("?at=" + f.when(seconds)).Items {
@@ -431,7 +436,7 @@ func TestFindingsSinceStays(t *testing.T) {
 	f.Event(pods, kube.Added, "default/other", 200, "{kind: Pod, apiVersion: v1, status: {phase: Running}}")
 	before := since(120)
 	f.Event(pods, kube.Deleted, "default/other", 250, "{kind: Pod, apiVersion: v1, status: {phase: Running}}")
-	if after := since(220); len(before) != 6 || !maps.Equal(before, after) {
+	if after := since(220); len(before) != 7 || before["controller"] != 10*time.Second || !maps.Equal(before, after) {
 		t.Errorf("%v, then %v", before, after)
 	}
 }
