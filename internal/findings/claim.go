@@ -21,7 +21,9 @@ func (s *State) claimsFound(g *group) {
 			continue
 		}
 		warning := s.warning(string(c.UID))
-		waits := s.lastAbout(string(c.UID), c.CreationTimestamp.Time, "WaitForFirstConsumer")
+		waits := s.lastAbout(string(c.UID), func(e *event) bool {
+			return e.reason == "WaitForFirstConsumer" && !e.last.Before(c.CreationTimestamp.Time)
+		})
 		if waits != nil && (warning == nil || waits.last.After(warning.last)) {
 			severity = api.SeverityInfo
 		}

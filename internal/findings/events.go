@@ -121,15 +121,14 @@ func (s *State) sorted() []*event {
 	return s.events
 }
 
-// lastAbout returns the latest Event about an object with one of some reasons, not before a
-// time; nil if there is none.
-func (s *State) lastAbout(uid string, since time.Time, reasons ...string) *event {
+// lastAbout returns the latest Event about an object that matches; nil if there is none.
+func (s *State) lastAbout(uid string, match func(*event) bool) *event {
 	s.sorted()
 	if uid == "" {
 		return nil
 	}
 	for _, e := range s.about[uid] {
-		if slices.Contains(reasons, e.reason) && !e.last.Before(since) {
+		if match(e) {
 			return e
 		}
 	}
@@ -138,16 +137,9 @@ func (s *State) lastAbout(uid string, since time.Time, reasons ...string) *event
 
 // warning returns the latest Warning about an object that is not one of some reasons.
 func (s *State) warning(uid string, except ...string) *event {
-	s.sorted()
-	if uid == "" {
-		return nil
-	}
-	for _, e := range s.about[uid] {
-		if e.kind == corev1.EventTypeWarning && !slices.Contains(except, e.reason) {
-			return e
-		}
-	}
-	return nil
+	return s.lastAbout(uid, func(e *event) bool {
+		return e.kind == corev1.EventTypeWarning && !slices.Contains(except, e.reason)
+	})
 }
 
 // says returns what an Event says.

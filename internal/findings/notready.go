@@ -54,12 +54,8 @@ func (s *State) notReady(g *group) {
 // failedProbe returns the latest Event about a failed probe of a Pod of one of some kinds; nil if
 // there is none.
 func (s *State) failedProbe(pod *corev1.Pod, kinds ...string) *event {
-	s.sorted()
-	for _, e := range s.about[string(pod.UID)] {
+	return s.lastAbout(string(pod.UID), func(e *event) bool {
 		kind, _, _ := strings.Cut(e.message, " ")
-		if e.reason == "Unhealthy" && slices.Contains(kinds, kind) && !e.last.Before(s.at("pods").Add(-maxProbeAge)) {
-			return e
-		}
-	}
-	return nil
+		return e.reason == "Unhealthy" && slices.Contains(kinds, kind) && !e.last.Before(s.at("pods").Add(-maxProbeAge))
+	})
 }
