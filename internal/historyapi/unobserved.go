@@ -4,11 +4,18 @@
 package historyapi
 
 import (
+	"errors"
+	"maps"
 	"slices"
 	"time"
 
 	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/informer/reflector"
 	"github.com/watchkeeper/watchkeeper/internal/api"
+	"github.com/watchkeeper/watchkeeper/internal/findings"
+	"github.com/watchkeeper/watchkeeper/internal/history"
+	"github.com/watchkeeper/watchkeeper/internal/past"
+	"github.com/watchkeeper/watchkeeper/internal/upstream"
 )
 
 // unobserved returns the times in which changes of resources in a range may have been
@@ -109,4 +116,98 @@ func (c *call) recordEnd(r kube.Resource) (since time.Time, reason string) {
 	default:
 		return c.contact.Since, api.NoAnswer
 	}
+}
+
+// ofAll joins the errors of several resources of which nothing is known at a moment: their gaps are
+// one, and not of the first of them.
+func ofAll(errs []error) error {
+	first, ok := errors.AsType[*history.RangeError](errs[0])
+	if !ok || len(errs) == 1 {
+		return errs[0]
+	}
+	all := *first
+	all.Resource = kube.Resource{}
+	for _, err := range errs[1:] {
+		one, ok := errors.AsType[*history.RangeError](err)
+		if !ok || errors.Is(one, history.ErrGap) != errors.Is(first, history.ErrGap) {
+			return errs[0]
+		}
+		if one.From.At.Before(all.From.At) {
+			all.From = one.From
+		}
+		if one.To.At.After(all.To.At) {
+			all.To = one.To
+		}
+	}
+	return &all
+}
+
+// noAnswer is the finding that the API server does not answer: of which time the others are.
+func (f *finder) noAnswer() *findings.Finding {
+	since := f.contact.Since
+	for _, state := range f.states {
+		if f.contact.Since.IsZero() && (since.IsZero() || state.Since.Before(since)) {
+			since = state.Since // it has not answered since the gateway started
+		}
+	}
+	return findings.NoAnswer(f.contact.NotReady(), upstream.Cause(f.contact.Err), since, slices.Sorted(maps.Keys(f.states)))
+}
+
+// present reads the present of a resource from the cache, if it is not recorded because of why,
+// as on a full disk. The state is then the end of the record, for what the history knows. If it is
+// not recorded because it is not watched, the cache does not know more.
+func (f *finder) present(r kube.Resource, why error) (past.State, error) {
+	state, ok := f.lastState(r)
+	if _, refused := errors.AsType[*reflector.RefusedError](why); refused || errors.Is(why, past.ErrUnwatched) || f.Live == nil || !ok {
+		return past.State{}, why
+	}
+	snapshot := f.Live(f.page.ctx, r)
+	if snapshot == nil {
+		return past.State{}, why
+	}
+	f.live[r.GroupResource()] = snapshot
+	if f.recordedUntil.IsZero() || state.At.Before(f.recordedUntil) {
+		f.recordedUntil = state.At
+	}
+	return state, nil
+}
+
+// lastState returns the last recorded state of a resource.
+func (f *finder) lastState(r kube.Resource) (state past.State, ok bool) {
+	st := f.Past.Newest(r)
+	if st == nil {
+		return past.State{}, false
+	}
+	head := st.Head()
+	return past.State{Stream: st, RV: head.RV, At: head.At, Since: head.At, Newest: true}, head.RV != 0
+}
+
+// unknown describes a resource whose state at a moment is not known because of why.
+func (f *finder) unknown(r kube.Resource, at time.Time, why error) findings.Unknown {
+	u := findings.Unknown{Resource: r.GroupResource()}
+	switch {
+	case errors.Is(why, history.ErrBefore):
+		u.Reason, u.Before, u.Until = "the record begins later", true, f.begin(r)
+	case errors.Is(why, history.ErrGap):
+		u.Reason = "the moment is in a gap of the record"
+		for _, span := range f.unobserved([]kube.Resource{r}, at, at.Add(time.Millisecond)) {
+			if span.Reason == api.InGap || span.Reason == api.Late {
+				u.Since, u.Until = span.From, span.To
+			}
+		}
+	default:
+		u.Reason = f.nothingNewer()
+		if st := f.Past.Newest(r); st != nil {
+			u.Since = st.Head().At
+		}
+	}
+	return u
+}
+
+// nothingNewer is why the present is not known.
+func (f *finder) nothingNewer() string {
+	if why := f.Recording().Reason; why != "" {
+		return "nothing newer is recorded (" + why + ")"
+	}
+	return "nothing newer is recorded"
 }
