@@ -19,6 +19,17 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/status"
 )
 
+// openOrRefused answers watches with none but an open stream, and refuses those of Secrets.
+var openOrRefused = allowed(func(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Path == "/api/v1/secrets" {
+		status.Write(w, r, status.New(http.StatusForbidden, "Forbidden", "not for you"))
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(http.StatusOK)
+	<-r.Context().Done()
+})
+
 // TestStale: with upstream=1, a multiwatch gets one line at its begin, one when the upstream becomes
 // unreachable, one for each new reason, and one when it is reachable again; none for a
 // watch that has ended.
@@ -26,15 +37,7 @@ func TestStale(t *testing.T) {
 	var mu sync.Mutex
 	now := UpstreamState{Since: time.Date(2026, 1, 31, 15, 4, 5, 0, time.UTC), Message: "connection refused"}
 	server := httptest.NewServer(&Handler{
-		Answer: allowed(func(w http.ResponseWriter, r *http.Request) {
-			if r.URL.Path == "/api/v1/secrets" {
-				status.Write(w, r, status.New(http.StatusForbidden, "Forbidden", "not for you"))
-				return
-			}
-			w.Header().Set("Content-Type", "application/json")
-			w.WriteHeader(http.StatusOK)
-			<-r.Context().Done()
-		}),
+		Answer: openOrRefused,
 		Upstream: func(r *http.Request) UpstreamState {
 			mu.Lock()
 			defer mu.Unlock()
@@ -99,15 +102,7 @@ func TestStale(t *testing.T) {
 func TestHeartbeat(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := informertest.NewNetwork(&Handler{
-			Answer: allowed(func(w http.ResponseWriter, r *http.Request) {
-				if r.URL.Path == "/api/v1/secrets" {
-					status.Write(w, r, status.New(http.StatusForbidden, "Forbidden", "not for you"))
-					return
-				}
-				w.Header().Set("Content-Type", "application/json")
-				w.WriteHeader(http.StatusOK)
-				<-r.Context().Done()
-			}),
+			Answer:   openOrRefused,
 			Upstream: func(*http.Request) UpstreamState { return UpstreamState{} },
 			Logger:   slog.New(slog.DiscardHandler),
 		})
