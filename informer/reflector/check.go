@@ -29,19 +29,18 @@ const (
 
 // A check compares the open watch with a second one.
 type check struct {
-	began time.Time
-	done  chan struct{} // closed at the end
+	done chan struct{} // closed at the end
 	// silent is set, before done is closed, if the check has closed the watch.
 	silent bool
 }
 
-// Check compares the open watch, if it has sent nothing for ten seconds, with a second one.
-// That begins before the last known event, which it has to send again. If it sends another
-// one, which the open watch does not send within a second, or if it sends nothing at all,
-// the open one is closed, and Continuity gets Silent before Check returns. Callers share a
-// check, and a result for 15 seconds. Check does nothing without [Options].Watchdog, and
-// returns when ctx ends; without news that takes a quarter of a second. Any goroutine may
-// call it. Without a caller, a watch is checked when it has been silent for 75 seconds.
+// Check compares the open watch with a second one. That begins before the last known event,
+// which it has to send again. If it sends newer ones, to which the open watch does not come
+// within a second, or if it sends nothing at all, the open one is closed, and Continuity gets
+// Silent before Check returns. Callers share a check, and a result for 15 seconds. Check does
+// nothing without [Options].Watchdog, and returns when ctx ends; without news that takes a
+// quarter of a second. Any goroutine may call it. Without a caller, a watch is checked when it
+// has been silent for 75 seconds, or when it sends events and has not been checked for as long.
 func (r *Reflector[O]) Check(ctx context.Context) {
 	w := r.watchdog.Load()
 	if w == nil || !r.opts.Watchdog {
@@ -64,28 +63,33 @@ func (r *Reflector[O]) Check(ctx context.Context) {
 	}
 }
 
-// check returns the running check, or begins one. It is nil if the stream needs none.
+// check returns the running check, or begins one. It is nil if the stream is at its end.
 func (w *watchdog[O]) check() *check {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.checked != nil && time.Since(w.checked.began) < checkPause {
+	if w.checked != nil && time.Since(w.checkedOn) < checkPause {
 		return w.checked
 	}
-	if w.stopped || time.Since(w.lastFrame) < minSilence {
+	if w.stopped {
 		return nil
 	}
-	c := &check{began: time.Now(), done: make(chan struct{})}
-	w.checked = c
-	lastFrame, at := w.lastFrame, w.at
+	c, began, at := &check{done: make(chan struct{})}, time.Now(), w.at
+	w.checked, w.checkedOn, w.checkedAt = c, began, at
 	w.running.Add(1)
 	go func() {
 		defer w.running.Done()
 		defer close(c.done)
-		switch w.compare(at) {
+		switch result, newest := w.compare(at); result {
+		case alike:
+			w.r.setCurrent(began)
 		case behind:
-			c.silent = !w.sends(lastFrame) && w.replace(lastFrame)
+			if w.reaches(newest) {
+				w.r.setCurrent(began)
+				return
+			}
+			c.silent = w.replace(func() bool { return w.at.head >= newest })
 		case held:
-			c.silent = w.replace(lastFrame)
+			c.silent = w.replace(func() bool { return false })
 		}
 	}()
 	return c
@@ -110,45 +114,52 @@ func (r *Reflector[O]) position() position {
 type comparison int
 
 const (
-	alike  comparison = iota // it lacks nothing, as far as can be known
-	behind                   // there is an event that it has not sent
+	unsure comparison = iota // there is no answer
+	alike                    // it lacks nothing
+	behind                   // there are events that it had not sent when it was asked
 	held                     // what the upstream has to send on any watch does not arrive
 )
 
-// compare asks the upstream for what follows a position. A second watch from the head is silent
-// if nothing does, and also behind a proxy that holds back all watches. So it begins before the
-// last known event, and if it is silent, a watch without an RV has to send the objects: an
-// aggregated API server may not send events again.
-func (w *watchdog[O]) compare(at position) comparison {
+// compare asks the upstream for what follows a position; newest is the RV to which that comes, if
+// the open watch was behind. A second watch from the head is silent if nothing follows, and also
+// behind a proxy that holds back all watches. So it begins before the last known event, and if it
+// is silent, a watch without an RV has to send the objects: an aggregated API server may not send
+// events again.
+func (w *watchdog[O]) compare(at position) (result comparison, newest uint64) {
 	fromHead := url.Values{"resourceVersion": {kube.FormatRV(at.head)}}
+	var heard bool
+	var err error
 	if at.last == 0 {
-		if _, newer, _ := w.listen(fromHead, at.head, checkWait); newer || at.empty && w.hasObjects() {
-			return behind
+		_, newest, err = w.listen(fromHead, at.head, checkWait)
+		if newest == 0 && at.empty {
+			newest = w.newestObject()
 		}
-		return alike
-	}
-	heard, newer, err := w.listen(url.Values{"resourceVersion": {kube.FormatRV(at.last - 1)}}, at.head, maxHeld)
-	if errors.Is(err, errExpired) { // which was sent on a watch
-		_, newer, _ = w.listen(fromHead, at.head, checkWait)
-	}
-	if !heard && !newer {
-		if heard, _, _ = w.listen(url.Values{}, math.MaxUint64, maxHeld); !heard {
-			return held
+	} else {
+		heard, newest, err = w.listen(url.Values{"resourceVersion": {kube.FormatRV(at.last - 1)}}, at.head, maxHeld)
+		if errors.Is(err, errExpired) { // which was sent on a watch
+			_, newest, err = w.listen(fromHead, at.head, checkWait)
+		} else if !heard && err == nil {
+			if heard, _, err = w.listen(url.Values{}, math.MaxUint64, maxHeld); !heard && err == nil {
+				return held, 0
+			}
 		}
 	}
-	if newer {
-		return behind
+	switch {
+	case newest > 0:
+		return behind, newest
+	case err != nil:
+		return unsure, 0
 	}
-	return alike
+	return alike, 0
 }
 
 // listen opens a watch and reads what it sends at once. It reports whether anything has come
-// within a time, and whether that was an event after the head. Any other end of the watch
-// counts as heard: the reflector's own requests find out what is wrong.
-func (w *watchdog[O]) listen(query url.Values, head uint64, wait time.Duration) (heard, newer bool, err error) {
+// within a time, and the RV of the last event after the head, 0 if there is none. It returns an
+// error if the watch ends otherwise: the reflector's own requests find out what is wrong.
+func (w *watchdog[O]) listen(query url.Values, head uint64, wait time.Duration) (heard bool, newest uint64, err error) {
 	s, err := w.r.openOn(w.ctx, w.r.opts.Transport, query)
 	if err != nil {
-		return true, false, err
+		return false, 0, err
 	}
 	defer s.close()
 	timer := time.AfterFunc(wait, s.close)
@@ -156,39 +167,48 @@ func (w *watchdog[O]) listen(query url.Values, head uint64, wait time.Duration) 
 	for {
 		f, err := s.next()
 		switch {
+		case err != nil && timer.Stop():
+			return heard, newest, err
 		case err != nil:
-			return heard || timer.Stop(), false, err
+			return heard, newest, nil
 		case f.typ != kube.Bookmark && f.rv > head:
-			return true, true, nil
-		case !heard:
+			newest = f.rv
+		}
+		if !heard {
 			heard = true
 			timer.Reset(checkWait) // for all that it sends at once
 		}
 	}
 }
 
-// hasObjects reports whether the upstream lists an object.
-func (w *watchdog[O]) hasObjects() bool {
+// newestObject returns the RV of an object that the upstream lists, 0 if there is none.
+func (w *watchdog[O]) newestObject() uint64 {
 	ctx, cancel := context.WithTimeout(w.ctx, maxHeld)
 	defer cancel()
 	resp, err := w.r.get(ctx, w.r.opts.Transport, w.r.requestURL(url.Values{"limit": {"1"}}), acceptJSON)
 	if err != nil {
-		return false
+		return 0
 	}
 	defer resp.Body.Close()
 	page, err := readPage(resp.Body, w.r.opts.Kind)
-	return err == nil && len(page.Items) > 0
+	if err != nil || len(page.Items) == 0 {
+		return 0
+	}
+	return page.Items[0].RV
 }
 
-// sends waits for a moment, and reports whether the stream has sent something since lastFrame.
-func (w *watchdog[O]) sends(lastFrame time.Time) bool {
-	for deadline := time.Now().Add(checkGrace); time.Now().Before(deadline) && w.ctx.Err() == nil; time.Sleep(checkGrace / 20) {
+// reaches waits for a moment, and reports whether the stream comes to an RV. The process may be
+// suspended meanwhile: it counts how often it has looked.
+func (w *watchdog[O]) reaches(rv uint64) bool {
+	const looks = 20
+	for range looks {
 		w.mu.Lock()
-		alive := w.lastFrame != lastFrame
+		reached := w.at.head >= rv
 		w.mu.Unlock()
-		if alive {
+		if reached || w.ctx.Err() != nil {
 			return true
 		}
+		time.Sleep(checkGrace / looks)
 	}
-	return w.ctx.Err() != nil
+	return false
 }

@@ -5,7 +5,9 @@ package reflector
 
 import (
 	"context"
+	"fmt"
 	"net/url"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -17,7 +19,8 @@ import (
 
 // TestCheck: a watch that does not send what a second one has is closed, and nothing is lost;
 // one that does, or has nothing to send, stays open. If all watches are silent, though there is
-// something to send, it is closed until one has proven the history.
+// something to send, it is closed until one has proven the history. So is a watch that sends
+// events, but comes no closer to what a second one has.
 func TestCheck(t *testing.T) {
 	list := script.Answer{Want: script.Streaming, Stall: true, Body: script.Event("ADDED", "a", 3) + script.Bookmark(10, true)}
 	late := list
@@ -35,6 +38,26 @@ func TestCheck(t *testing.T) {
 	tried := script.Answer{Want: script.From(10), Stall: true} // on a new connection
 	empty := script.Answer{Want: script.Streaming, Stall: true, Body: script.Bookmark(10, true)}
 	created := script.Answer{Want: script.From(10), Stall: true, Body: script.Event("ADDED", "a", 12)}
+	// changes are events of a.
+	changes := func(from, to int) (text []string, log []string) {
+		for rv := from; rv <= to; rv++ {
+			text, log = append(text, script.Event("MODIFIED", "a", rv)), append(log, fmt.Sprintf("MODIFIED ns/a@%d", rv))
+		}
+		return text, log
+	}
+	// sends answers a watch with them.
+	sends := func(since, from, to int) script.Answer {
+		text, _ := changes(from, to)
+		return script.Answer{Want: script.From(since), Stall: true, Body: strings.Join(text, "")}
+	}
+	slow := list
+	var delivered []string
+	slow.Late, delivered = changes(11, 30)
+	slow.Every = 2 * time.Second
+	delivered = append([]string{"list 10 [ns/a@3]", "bookmark 10"}, delivered...)
+	slower := slow
+	slower.Every = 10 * time.Second
+	began := func(rv int) script.Answer { return script.Answer{Want: script.From(rv), Stall: true} }
 	held := maxHeld + maxHeld
 	all := []string{"list 10 [ns/a@3]", "bookmark 10", "MODIFIED ns/a@12"}
 	for name, test := range map[string]struct {
@@ -44,17 +67,21 @@ func TestCheck(t *testing.T) {
 		log        []string
 		took       time.Duration // by two calls at once
 	}{
-		"silent":                               {time.Minute, []script.Answer{list, newer, tried, script.At(30), newer}, []Continuity{Silent, Doubtful, Proven}, all, checkWait + checkGrace},
+		"silent":                               {time.Minute, []script.Answer{list, newer, tried, script.At(30), newer}, []Continuity{Silent, Doubtful, Proven}, all, 2*checkWait + checkGrace},
 		"late":                                 {time.Minute, []script.Answer{late, newer}, nil, all, checkGrace},
 		"idle":                                 {time.Minute, []script.Answer{list, idle}, nil, all[:2], checkWait},
-		"recent":                               {minSilence / 2, []script.Answer{list}, nil, all[:2], 0},
+		"recent":                               {time.Second, []script.Answer{list, idle}, nil, all[:2], checkWait},
+		"busy":                                 {5 * time.Second, []script.Answer{slow, sends(11, 12, 13)}, nil, delivered, checkWait + checkGrace},
+		"slow":                                 {5 * time.Second, []script.Answer{slow, sends(11, 12, 30), began(13), script.At(40), sends(10, 11, 30)}, []Continuity{Silent, Doubtful, Proven}, delivered, 2*checkWait + checkGrace},
+		"slow, nobody calls":                   {0, []script.Answer{slower, sends(16, 17, 30), began(17), script.At(40), sends(10, 11, 30)}, []Continuity{Silent, Doubtful, Proven}, delivered, 0},
+		"slow, all watches are silent":         {5 * time.Second, []script.Answer{slow, began(11), unset, began(13), script.At(40), sends(10, 11, 30)}, []Continuity{Silent, Doubtful, Proven}, delivered, held + checkWait},
 		"compacted":                            {time.Minute, []script.Answer{list, expired, tried}, nil, all[:2], checkWait},
-		"compacted, silent":                    {time.Minute, []script.Answer{list, expired, fromHead, tried, script.At(30), newer}, []Continuity{Silent, Doubtful, Proven}, all, checkWait + checkGrace},
+		"compacted, silent":                    {time.Minute, []script.Answer{list, expired, fromHead, tried, script.At(30), newer}, []Continuity{Silent, Doubtful, Proven}, all, 2*checkWait + checkGrace},
 		"events are not sent again":            {time.Minute, []script.Answer{list, nothing, objects}, nil, all[:2], maxHeld + checkWait},
 		"all watches are silent":               {time.Minute, []script.Answer{list, nothing, unset, tried, script.At(30), nothing, script.At(30), newer}, []Continuity{Silent, Doubtful, Proven}, all, held},
 		"all watches are silent, nobody calls": {0, []script.Answer{list, nothing, unset, tried, script.At(30), newer}, []Continuity{Silent, Doubtful, Proven}, all, 0},
 		"empty":                                {time.Minute, []script.Answer{empty, tried, script.At(30)}, nil, []string{"list 10 []", "bookmark 10"}, checkWait},
-		"empty, all watches are silent":        {time.Minute, []script.Answer{empty, tried, {Want: "limit=1", Body: script.Page(30, "", script.Pod("a", 12))}, tried, script.At(30), created}, []Continuity{Silent, Doubtful, Proven}, []string{"list 10 []", "bookmark 10", "ADDED ns/a@12"}, checkWait + checkGrace},
+		"empty, all watches are silent":        {time.Minute, []script.Answer{empty, tried, {Want: "limit=1", Body: script.Page(30, "", script.Pod("a", 12))}, tried, script.At(30), created}, []Continuity{Silent, Doubtful, Proven}, []string{"list 10 []", "bookmark 10", "ADDED ns/a@12"}, 2*checkWait + checkGrace},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -78,7 +105,9 @@ func TestCheck(t *testing.T) {
 					began := time.Now()
 					go r.Check(ctx)
 					r.Check(ctx)
-					r.Check(ctx) // which needs no request
+					if !silent.Load() {
+						r.Check(ctx) // which needs no request
+					}
 					if took := time.Since(began); took > test.took {
 						t.Errorf("it took %v, want at most %v", took, test.took)
 					}

@@ -34,8 +34,8 @@ const (
 	Watched
 	// Ended: the upstream has ended a watch in order. Watched, Doubtful or a list follows.
 	Ended
-	// Silent: the watch was closed that only appeared to be open. Nothing was heard since the
-	// last event or bookmark. Doubtful follows.
+	// Silent: the watch was closed that only appeared to be open, or was behind: it was last
+	// known to lack nothing at [Reflector.Current]. Doubtful follows.
 	Silent
 )
 
@@ -44,12 +44,25 @@ func (r *Reflector[O]) setContinuity(c Continuity) {
 	switch c {
 	case Watched:
 		r.watched = true
+		r.setCurrent(time.Now())
 	case Ended, Doubtful, Diverged:
 		r.watched = false
 	}
 	if r.opts.Continuity != nil {
 		r.opts.Continuity(c)
 	}
+}
+
+func (r *Reflector[O]) setCurrent(at time.Time) { r.current.Store(&at) }
+
+// Current returns when the sink was last known to lack nothing: a list was complete, a watch was
+// opened, or a check of it began that found nothing. It is zero before the first list. Any
+// goroutine may call it.
+func (r *Reflector[O]) Current() time.Time {
+	if at := r.current.Load(); at != nil {
+		return *at
+	}
+	return time.Time{}
 }
 
 const maxTail = 8 // events in recent.tail

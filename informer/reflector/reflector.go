@@ -113,6 +113,7 @@ type Reflector[O any] struct {
 	mu       sync.Mutex // guards status
 	status   Status
 	watchdog atomic.Pointer[watchdog[O]] // of the open watch; nil if there is none
+	current  atomic.Pointer[time.Time]   // see Current
 
 	// The fields below belong to the goroutine of Run.
 

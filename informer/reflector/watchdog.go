@@ -32,8 +32,9 @@ const (
 // answered, the watchdog closes both, and the reflector's next watch uses the new
 // connection. A false alarm costs a few requests and loses no event. After each alarm the
 // measured interval is twice as long, until bookmarks show that it is shorter; a stream ends
-// after its timeoutSeconds in any case. [Reflector.Check] does not wait for bookmarks, and a
-// stream that is silent for 75 seconds is checked as by it.
+// after its timeoutSeconds in any case. [Reflector.Check] does not wait for bookmarks, and also
+// finds a stream that is behind. A stream is checked as by it that is silent for 75 seconds, or
+// that sends events and has not been checked for as long.
 type watchdog[O any] struct {
 	r      *Reflector[O]
 	stream *stream[O]
@@ -57,12 +58,16 @@ type watchdog[O any] struct {
 	timer       *time.Timer
 	running     sync.WaitGroup // an armed timer with what it runs, and a check
 	checked     *check         // the last one; nil before
+	// When the last check began, and the position then; those of the beginning before.
+	checkedOn time.Time
+	checkedAt position
 }
 
 // startWatchdog watches over s until stop is called. It does nothing by itself unless
 // [Options].Watchdog is set.
 func (r *Reflector[O]) startWatchdog(ctx context.Context, s *stream[O]) *watchdog[O] {
-	w := &watchdog[O]{r: r, stream: s, over: make(chan struct{}), lastFrame: time.Now(), at: r.position(), bookmarkGap: r.bookmarkGap}
+	at := r.position()
+	w := &watchdog[O]{r: r, stream: s, over: make(chan struct{}), lastFrame: time.Now(), at: at, checkedOn: time.Now(), checkedAt: at, bookmarkGap: r.bookmarkGap}
 	w.ctx, w.cancel = context.WithCancel(ctx)
 	if r.opts.Watchdog {
 		w.mu.Lock()
@@ -115,35 +120,39 @@ func (w *watchdog[O]) armLocked(d time.Duration) {
 }
 
 // checkSilence replaces the stream if its bookmarks fail to arrive, and checks it if it has been
-// silent for long.
+// silent for long, or sends events and has not been checked for as long.
 func (w *watchdog[O]) checkSilence() {
 	w.mu.Lock()
 	lastFrame, maxSilence := w.lastFrame, w.maxSilence
+	silence, next := time.Since(lastFrame), maxUnchecked
+	unchecked := silence
+	if silence < minSilence && w.at.last != w.checkedAt.last {
+		unchecked = time.Since(w.checkedOn)
+	}
 	w.mu.Unlock()
 	if maxSilence == 0 { // no bookmarks
 		maxSilence = math.MaxInt64
 	}
-	silence, next := time.Since(lastFrame), maxUnchecked
 	switch {
 	case silence >= maxSilence:
-		if w.replace(lastFrame) {
+		if w.replace(func() bool { return w.lastFrame != lastFrame }) {
 			return
 		}
 		next = min(next, maxSilence)
-	case silence >= maxUnchecked:
+	case unchecked >= maxUnchecked:
 		w.check()
 		next = min(next, maxSilence-silence)
 	default:
-		next = min(next, maxSilence) - silence
+		next = min(next-unchecked, maxSilence-silence)
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.armLocked(next)
 }
 
-// replace opens a watch on a new connection, and closes the stream if it has sent nothing
-// since lastFrame. It reports whether it has closed the stream.
-func (w *watchdog[O]) replace(lastFrame time.Time) bool {
+// replace opens a watch on a new connection, and closes the stream unless it is alive, which is
+// called with mu. It reports whether it has closed the stream.
+func (w *watchdog[O]) replace(alive func() bool) bool {
 	w.mu.Lock()
 	rv := w.at.head
 	w.mu.Unlock()
@@ -152,7 +161,7 @@ func (w *watchdog[O]) replace(lastFrame time.Time) bool {
 	defer w.mu.Unlock()
 	_, refused := errors.AsType[*RefusedError](err)
 	switch {
-	case err == nil && (w.stopped || w.lastFrame != lastFrame): // the stream is alive
+	case err == nil && (w.stopped || alive()):
 		discard(transport)
 		return false
 	case err == nil:

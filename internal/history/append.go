@@ -4,6 +4,7 @@
 package history
 
 import (
+	"context"
 	"encoding/binary"
 	"fmt"
 	"iter"
@@ -221,8 +222,9 @@ func (st *Stream) SetForm(form Form) error {
 }
 
 // Withdraw takes back what Observed has recorded since the last append: what was believed to be
-// a watch was none.
-func (st *Stream) Withdraw() error {
+// a watch was none, or was behind since a time. If that is before the last append, the events in
+// between have come late, and a late [Gap] says so. It begins after the last gap, in the last era.
+func (st *Stream) Withdraw(ctx context.Context, since time.Time) error {
 	w, err := st.newWriteBatch()
 	if err != nil {
 		return err
@@ -231,11 +233,25 @@ func (st *Stream) Withdraw() error {
 	if err := w.batch.Delete(appendKey(nil, tableObserved, st.id), nil); err != nil {
 		return err
 	}
-	if err := st.s.commit(w.batch); err != nil {
-		return err
-	}
+	eras, gaps := st.eras(), st.Gaps()
+	last := eras[len(eras)-1]
 	st.mu.Lock()
-	defer st.mu.Unlock()
-	st.span.To.At = st.appended
-	return nil
+	w.span.To.At = st.appended
+	st.mu.Unlock()
+	if since = since.Truncate(time.Millisecond); since.Before(last.from.At) {
+		since = last.from.At
+	}
+	if n := len(gaps); n > 0 && since.Before(gaps[n-1].Until) {
+		since = gaps[n-1].Until
+	}
+	if since.Before(w.span.To.At) {
+		at, err := st.stateAt(ctx, last, since)
+		if err != nil {
+			return err
+		}
+		if err := (Gap{From: at.RV, To: at.RV, Since: since, Until: w.span.To.At}).set(w); err != nil {
+			return err
+		}
+	}
+	return w.commit()
 }

@@ -23,15 +23,17 @@ import (
 
 // A model is the expected content of one stream: every event, and every state.
 type model struct {
-	rnd    *rand.Rand
-	noise  int // maximum of unique bytes in an object
-	rv     uint64
-	clock  uint64 // ms
-	quiet  uint64 // ms of it that only Observed has recorded
-	now    map[kube.Key]*scan.Object
-	states []state // the observed states, in order
-	events []Event // as readers have to get them
-	gaps   []Gap
+	rnd   *rand.Rand
+	noise int // maximum of unique bytes in an object
+	rv    uint64
+	clock uint64 // ms
+	quiet uint64 // ms of it that only Observed has recorded
+	// withdrawn are the ms of it that Withdraw has taken back.
+	withdrawn uint64
+	now       map[kube.Key]*scan.Object
+	states    []state // the observed states, in order
+	events    []Event // as readers have to get them
+	gaps      []Gap
 }
 
 type state struct {
@@ -114,7 +116,7 @@ func (m *model) batch(unit uint64) (events []Event) {
 		}
 	}
 	m.rv += m.rnd.Uint64N(2)
-	m.clock, m.quiet = m.clock+m.rnd.Uint64N(500)*unit, 0
+	m.clock, m.quiet, m.withdrawn = m.clock+m.rnd.Uint64N(500)*unit, 0, 0
 	m.known()
 	return events
 }
@@ -141,16 +143,40 @@ func (m *model) late(some bool) (events []Event, since time.Time) {
 	return events, since
 }
 
+// withdraw makes the events after a time come late, up to the last append.
+func (m *model) withdraw(since, begin time.Time) {
+	m.withdrawn = m.quiet
+	n := len(m.gaps)
+	if since.Before(begin) {
+		since = begin
+	}
+	if n > 0 && since.Before(m.gaps[n-1].Until) {
+		since = m.gaps[n-1].Until
+	}
+	switch until := ms(m.clock - m.quiet); {
+	case !since.Before(until):
+	case n > 0 && m.gaps[n-1].Late() && m.gaps[n-1].Until.Equal(since):
+		m.gaps[n-1].Until = until
+	default:
+		i := slices.IndexFunc(m.states, func(s state) bool { return s.At.After(since) })
+		if i < 0 {
+			i = len(m.states)
+		}
+		rv := m.states[i-1].RV
+		m.gaps = append(m.gaps, Gap{From: rv, To: rv, Since: since, Until: until})
+	}
+}
+
 // miss makes changes that no watch observes, and returns the difference as events.
 func (m *model) miss() (events []Event) {
 	before := maps.Clone(m.now)
-	g := Gap{From: m.rv, Since: ms(m.clock)}
+	g := Gap{From: m.rv, Since: ms(m.clock - m.withdrawn)}
 	for range 1 + m.rnd.IntN(20) {
 		m.rv++
 		m.happens("", false)
 	}
 	m.rv++
-	m.clock, m.quiet = m.clock+1000, 0
+	m.clock, m.quiet, m.withdrawn = m.clock+1000, 0, 0
 	g.To, g.Until = m.rv, ms(m.clock)
 	m.gaps = append(m.gaps, g)
 	free := g.From
@@ -264,14 +290,15 @@ func testModel(t *testing.T, rnd *rand.Rand) {
 			err = st.AppendGap(m.miss(), m.rv, ms(m.clock))
 		case n == 5:
 			longer := rnd.Uint64N(1000)
-			m.clock, m.quiet = m.clock+longer, m.quiet+longer
+			m.clock, m.quiet, m.withdrawn = m.clock+longer, m.quiet+longer, 0
 			if err = s.Observed(map[*Stream]time.Time{st: ms(m.clock)}); err == nil && !st.Head().At.Equal(ms(m.clock)) {
 				t.Fatalf("the head is %v, it was observed until %v", st.Head(), ms(m.clock))
 			}
 		case n == 6:
-			m.clock, m.quiet = m.clock-m.quiet, 0
-			if err = st.Withdraw(); err == nil && !st.Head().At.Equal(ms(m.clock)) {
-				t.Fatalf("the head is %v, it was appended at %v", st.Head(), ms(m.clock))
+			since, appended := ms(m.clock-rnd.Uint64N(3000)), ms(m.clock-m.quiet)
+			m.withdraw(since, st.Span().From.At)
+			if err = st.Withdraw(t.Context(), since); err == nil && !st.Head().At.Equal(appended) {
+				t.Fatalf("the head is %v, it was appended at %v", st.Head(), appended)
 			}
 		case n == 4:
 			events, since := m.late(false)

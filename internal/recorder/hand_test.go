@@ -50,6 +50,9 @@ func (o *handOwner) hand(id kube.Resource) *hand {
 // Check implements Owner.
 func (o *handOwner) Check(context.Context, kube.Resource) {}
 
+// Current implements Owner.
+func (o *handOwner) Current(id kube.Resource) time.Time { return o.cache.Current(id) }
+
 // Doubt implements Owner.
 func (o *handOwner) Doubt(id kube.Resource, err error) { o.cache.Doubt(id, err) }
 

@@ -127,6 +127,9 @@ type Owner interface {
 	// Check makes sure that the watch of a resource is not only open in appearance. It may
 	// take a second.
 	Check(ctx context.Context, id kube.Resource)
+	// Current returns when what the watch delivers was last known to lack nothing, zero if it
+	// was never.
+	Current(id kube.Resource) time.Time
 	// Doubt ends the watch of a resource, if it is open, because of err: the next one has to
 	// prove the API server's history.
 	Doubt(id kube.Resource, err error)

@@ -196,7 +196,12 @@ func (r *resourceRecorder) Continuity(c reflector.Continuity) {
 		now := r.s.r.opts.Now()
 		r.w.silence.begin(now, now, false) // the end was heard
 	case reflector.Silent:
-		r.w.silence.beginApparent(r.w.position().At, r.s.r.opts.Now()) // whatever else was heard since
+		now := r.s.r.opts.Now()
+		since := r.w.position().At // whatever else was heard since
+		if current := r.s.owner.Current(r.id); !current.IsZero() && now.Add(-time.Since(current)).Before(since) {
+			since = now.Add(-time.Since(current))
+		}
+		r.w.silence.beginApparent(since)
 		r.w.hasten()
 	case reflector.Doubtful:
 		r.c.doubt(true)

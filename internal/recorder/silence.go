@@ -59,9 +59,10 @@ func (s *silence) begin(since, now time.Time, outage bool) {
 	s.unwatched = s.unwatched || !outage
 }
 
-// beginApparent is begin for a watch that had only appeared to be open since a time.
-func (s *silence) beginApparent(since, now time.Time) {
-	s.begin(since, now, false)
+// beginApparent is begin for a watch that had only appeared to be open since a time, or was
+// behind: all that came after that is late.
+func (s *silence) beginApparent(since time.Time) {
+	s.begin(since, since, false)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.since.Equal(since) {

@@ -151,14 +151,17 @@ func (g *rig) watched() {
 }
 
 // writer returns the writer of Pods.
-func (g *rig) writer() *writer {
+func (g *rig) writer() *writer { return g.writing().w }
+
+// writing returns the recorder of Pods.
+func (g *rig) writing() *resourceRecorder {
 	g.t.Helper()
 	var r *resourceRecorder
 	until(g.t, "a recorder of Pods", func() bool {
 		r, _ = g.r.continuity(pods).current()
 		return r != nil
 	})
-	return r.w
+	return r
 }
 
 // TestEndOfWatch: the record says until when a quiet resource was watched.
@@ -331,6 +334,37 @@ func TestObservedWithoutWatch(t *testing.T) {
 		}
 		g.watched()
 		reading.end()
+	})
+}
+
+// TestWatchBehind: the events that a watch sent since it was last known to lack nothing, until it
+// was found to be behind, came late.
+func TestWatchBehind(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := newFakeAPI(t)
+		r := api.recorder(t, vfs.NewMem())
+		g := api.run(t, r)
+		st := g.recorded(api.write("a", "1")) // 102
+		g.watched()
+		before := len(st.Gaps())
+		time.Sleep(5 * time.Second)
+		g.recorded(api.write("a", "2"))
+		late, record, current := st.Head(), g.writing(), g.cache.Current(pods)
+		record.Continuity(reflector.Silent)
+		until(t, "a gap", func() bool { return len(st.Gaps()) > before })
+		want := history.Gap{From: 102, To: 102, Since: current.Truncate(time.Millisecond), Until: late.At}
+		if gap := st.Gaps()[before]; gap != want {
+			t.Errorf("the gap %v, want %v", gap, want)
+		}
+		if m, err := st.At(t.Context(), late.At.Add(-time.Second)); !errors.Is(err, history.ErrGap) {
+			t.Errorf("before the event came: %v, %v", m, err)
+		}
+		time.Sleep(3 * time.Second)
+		record.Continuity(reflector.Watched)
+		g.watched()
+		if gaps := st.Gaps()[before:]; len(gaps) != 1 || gaps[0].Since != want.Since || gaps[0].Until.Sub(late.At) < 3*time.Second {
+			t.Errorf("the gaps %v, want one from %v to now, %v", gaps, current, time.Now())
+		}
 	})
 }
 

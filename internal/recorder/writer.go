@@ -261,7 +261,7 @@ func (w *writer) write() error {
 	w.pulse()
 	s := w.silence.get()
 	if s.withdraw && w.head.RV != 0 {
-		if err := w.stream.Withdraw(); err != nil {
+		if err := w.stream.Withdraw(context.Background(), s.since); err != nil {
 			return err
 		}
 		w.silence.withdrawn()

@@ -173,6 +173,15 @@ func (c *Cache) Check(ctx context.Context, id kube.Resource) {
 	}
 }
 
+// Current returns when the watch of a resource was last known to lack nothing, see
+// [reflector.Reflector.Current].
+func (c *Cache) Current(id kube.Resource) (at time.Time) {
+	if r := c.reflector(id); r != nil {
+		at = r.Current()
+	}
+	return at
+}
+
 // Doubt ends the watch of a resource, if it is open, with an error, see
 // [reflector.Reflector.Doubt].
 func (c *Cache) Doubt(id kube.Resource, err error) {
