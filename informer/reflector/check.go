@@ -30,30 +30,31 @@ const (
 // A check compares the open watch with a second one.
 type check struct {
 	done chan struct{} // closed at the end
-	// silent is set, before done is closed, if the check has closed the watch.
-	silent bool
+	// These are set before done is closed: whether the check has shown that the watch lacks
+	// nothing, and whether it has closed the watch.
+	current, silent bool
 }
 
 // Check compares the open watch with a second one. That begins before the last known event,
 // which it has to send again. If it sends newer ones, to which the open watch does not come
 // within a second, or if it sends nothing at all, the open one is closed, and Continuity gets
-// Silent before Check returns. Callers share a check, and a result for 15 seconds. Check does
-// nothing without [Options].Watchdog, and returns when ctx ends; without news that takes a
-// quarter of a second. Any goroutine may call it. Without a caller, a watch is checked when it
+// Silent before Check returns. Check reports whether the watch was shown to lack nothing. Callers
+// share a check, and a result for 15 seconds. Check does nothing without [Options].Watchdog, and
+// returns when ctx ends; without news that takes a quarter of a second. Any goroutine may call it. Without a caller, a watch is checked when it
 // has been silent for 75 seconds, or when it sends events and has not been checked for as long.
-func (r *Reflector[O]) Check(ctx context.Context) {
+func (r *Reflector[O]) Check(ctx context.Context) (current bool) {
 	w := r.watchdog.Load()
 	if w == nil || !r.opts.Watchdog {
-		return
+		return false
 	}
 	c := w.check()
 	if c == nil {
-		return
+		return false
 	}
 	select {
 	case <-c.done:
 	case <-ctx.Done():
-		return
+		return false
 	}
 	if c.silent {
 		select {
@@ -61,6 +62,7 @@ func (r *Reflector[O]) Check(ctx context.Context) {
 		case <-ctx.Done():
 		}
 	}
+	return c.current
 }
 
 // check returns the running check, or begins one. It is nil if the stream is at its end.
@@ -81,15 +83,16 @@ func (w *watchdog[O]) check() *check {
 		defer close(c.done)
 		switch result, newest := w.compare(at); result {
 		case alike:
-			w.r.setCurrent(began)
+			c.current = true
 		case behind:
-			if w.reaches(newest) {
-				w.r.setCurrent(began)
-				return
+			if c.current = w.reaches(newest); !c.current {
+				c.silent = w.replace(func() bool { return w.at.head >= newest })
 			}
-			c.silent = w.replace(func() bool { return w.at.head >= newest })
 		case held:
 			c.silent = w.replace(func() bool { return false })
+		}
+		if c.current {
+			w.r.setCurrent(began)
 		}
 	}()
 	return c

@@ -6,6 +6,7 @@ package recorder
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -20,9 +21,10 @@ import (
 // A handOwner leaves the upstream watches to a cache, except those of resources whose
 // timelines a test writes itself.
 type handOwner struct {
-	cache *watchcache.Cache
-	mu    sync.Mutex
-	hands map[kube.Resource]*hand
+	cache  *watchcache.Cache
+	behind atomic.Bool // the watches, when they are checked
+	mu     sync.Mutex
+	hands  map[kube.Resource]*hand
 }
 
 // A hand is one resource of a handOwner.
@@ -48,7 +50,7 @@ func (o *handOwner) hand(id kube.Resource) *hand {
 }
 
 // Check implements Owner.
-func (o *handOwner) Check(context.Context, kube.Resource) {}
+func (o *handOwner) Check(ctx context.Context, id kube.Resource) bool { return !o.behind.Load() }
 
 // Current implements Owner.
 func (o *handOwner) Current(id kube.Resource) time.Time { return o.cache.Current(id) }

@@ -124,9 +124,9 @@ type Owner interface {
 	// until ctx ends. The caller calls wait once, which returns when ctx has ended
 	// and the record is no longer used.
 	Record(ctx context.Context, id kube.Resource, record watchcache.Record) (wait func())
-	// Check makes sure that the watch of a resource is not only open in appearance. It may
-	// take a second.
-	Check(ctx context.Context, id kube.Resource)
+	// Check makes sure that the watch of a resource is not only open in appearance, and not
+	// behind, and reports whether that is so. It may take a second.
+	Check(ctx context.Context, id kube.Resource) (current bool)
 	// Current returns when what the watch delivers was last known to lack nothing, zero if it
 	// was never.
 	Current(id kube.Resource) time.Time

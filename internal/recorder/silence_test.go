@@ -338,7 +338,7 @@ func TestObservedWithoutWatch(t *testing.T) {
 }
 
 // TestWatchBehind: the events that a watch sent since it was last known to lack nothing, until it
-// was found to be behind, came late.
+// was found to be behind, came late, and so do those of the next ones, until one is not behind.
 func TestWatchBehind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := newFakeAPI(t)
@@ -359,8 +359,13 @@ func TestWatchBehind(t *testing.T) {
 		if m, err := st.At(t.Context(), late.At.Add(-time.Second)); !errors.Is(err, history.ErrGap) {
 			t.Errorf("before the event came: %v, %v", m, err)
 		}
-		time.Sleep(3 * time.Second)
+		g.owner.behind.Store(true)
 		record.Continuity(reflector.Watched)
+		time.Sleep(3 * time.Second)
+		if g.writer().silence.get().since.IsZero() {
+			t.Error("the silence is over, though the next watch is behind, too")
+		}
+		g.owner.behind.Store(false)
 		g.watched()
 		if gaps := st.Gaps()[before:]; len(gaps) != 1 || gaps[0].Since != want.Since || gaps[0].Until.Sub(late.At) < 3*time.Second {
 			t.Errorf("the gaps %v, want one from %v to now, %v", gaps, current, time.Now())

@@ -167,10 +167,9 @@ func (c *Cache) watchOf(id kube.Resource) *watch {
 
 // Check makes sure that the watch of a resource, if it is open, is not only so in appearance,
 // see [reflector.Reflector.Check].
-func (c *Cache) Check(ctx context.Context, id kube.Resource) {
-	if r := c.reflector(id); r != nil {
-		r.Check(ctx)
-	}
+func (c *Cache) Check(ctx context.Context, id kube.Resource) (current bool) {
+	r := c.reflector(id)
+	return r != nil && r.Check(ctx)
 }
 
 // Current returns when the watch of a resource was last known to lack nothing, see
