@@ -98,6 +98,7 @@ var rules = []rule{
 	{"budget", (*State).budgetsFound},
 	{"deletion", (*State).deletions},
 	{"controller", (*State).controllers},
+	{"vanished", (*State).vanished},
 	{"rollout", (*State).rollouts}, // the last ones: they add to the titles of others
 	{"missing", (*State).missing},
 }

@@ -115,6 +115,11 @@ func ages(text string) string {
 	return b.String()
 }
 
+// deleted is when Pods of the controllers of vanished.txt were deleted.
+var deleted = map[string]time.Time{
+	"uid-all-1": now.Add(-5 * time.Minute), "uid-some": now.Add(-2 * time.Minute), "uid-just-1": now.Add(-20 * time.Second), "uid-written": now.Add(-5 * time.Minute),
+}
+
 // find returns the findings of some objects.
 func find(all []*scan.Object) []*findings.Finding {
 	byKey := map[string]*scan.Object{}
@@ -127,7 +132,7 @@ func find(all []*scan.Object) []*findings.Finding {
 		}
 	}
 	get := func(resource string, key kube.Key) *scan.Object { return byKey[resource+"/"+string(key)] }
-	s := &findings.State{At: now, Get: get}
+	s := &findings.State{At: now, Get: get, Deleted: func(string) map[string]time.Time { return deleted }}
 	findings.Order(resources)
 	for _, r := range resources {
 		for _, o := range all {
@@ -136,6 +141,7 @@ func find(all []*scan.Object) []*findings.Finding {
 			}
 		}
 		s.AllNodes = s.AllNodes || r.Name == "nodes"
+		s.AllPods = s.AllPods || r.Name == "pods"
 	}
 	return s.Find()
 }

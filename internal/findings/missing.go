@@ -140,7 +140,7 @@ func (g *group) said(workload Ref, text string) bool {
 // nothing.
 func (g *group) ofPods(workload Ref) *Finding {
 	for _, f := range g.before {
-		if f.Subject == workload && slices.Contains([]string{"crash", "image", "start", "creating", "unscheduled", "not-ready", "pod-failed", "controller"}, f.Rule) {
+		if f.Subject == workload && slices.Contains([]string{"crash", "image", "start", "creating", "unscheduled", "not-ready", "pod-failed", "controller", "vanished"}, f.Rule) {
 			return f
 		}
 	}

@@ -38,12 +38,19 @@ type State struct {
 	// is asked for Pods that fail, and workloads that were scaled. nil knows of none.
 	Observed func(resource string, key kube.Key) time.Time
 
+	// Deleted returns when a Pod of each controller in a namespace, by its UID, was last deleted in
+	// the hour before the moment. It is asked if Pods do not exist that a status has. nil knows of
+	// none.
+	Deleted func(namespace string) map[string]time.Time
+
 	// Known has until when resources are known that are not known at the moment. Their objects
 	// are judged as of then: nothing recovers, or fails, by waiting.
 	Known map[string]time.Time
 
 	// AllNodes is set once all Nodes are added, before the Pods.
 	AllNodes bool
+	// AllPods is set once all Pods are added that the others may control.
+	AllPods bool
 
 	pods        []*corev1.Pod
 	nodes       []*corev1.Node
@@ -58,6 +65,8 @@ type State struct {
 	terminating []*terminatingObject
 	incomplete  []*incomplete
 	unseen      []*incomplete // whose controllers have not seen their last change
+	counted     []counted
+	podsOf      map[string]int // by the UID of the controller
 	events      []*event
 
 	about map[string][]*event // by the UID of the object, once sorted
@@ -105,6 +114,10 @@ func (s *State) Add(r kube.Resource, o *scan.Object) {
 	}
 	switch r.GroupResource() {
 	case "pods":
+		if s.podsOf == nil {
+			s.podsOf = map[string]int{}
+		}
+		s.podsOf[ControllerOf(o)]++
 		if _, ok := s.preemptors[o.UID]; ok {
 			s.preemptors[o.UID] = o
 		}
@@ -133,11 +146,14 @@ func (s *State) Add(r kube.Resource, o *scan.Object) {
 		}
 		s.addUnseen(r, o)
 		s.addIncomplete(r, o, "replicas", "replicas")
+		s.addCounted(r, o, "replicas")
 	case "statefulsets.apps", "replicationcontrollers":
 		s.addUnseen(r, o)
 		s.addIncomplete(r, o, "replicas", "replicas")
+		s.addCounted(r, o, "replicas")
 	case "daemonsets.apps":
 		s.addUnseen(r, o)
+		s.addCounted(r, o, "currentNumberScheduled")
 		s.addIncomplete(r, o, "currentNumberScheduled", "desiredNumberScheduled")
 	case "horizontalpodautoscalers.autoscaling":
 		add(&s.autoscalers, o)

@@ -161,7 +161,7 @@ func (f *finder) read(when kube.Moment) error {
 		return refuse(http.StatusNotFound, metav1.StatusReasonNotFound, "none of the resources that findings are read from is recorded: %s", strings.Join(readFrom, ", "))
 	}
 	findings.Order(read)
-	s := &findings.State{At: f.lastKnown(when.At), Get: f.get, LastSeen: f.lastSeen, Observed: f.observed, Known: map[string]time.Time{}}
+	s := &findings.State{At: f.lastKnown(when.At), Get: f.get, LastSeen: f.lastSeen, Observed: f.observed, Deleted: f.deleted, Known: map[string]time.Time{}}
 	var unknown, stale []findings.Unknown
 	var unlocated []error
 	states, errs := f.locateAll(read, when)
@@ -264,6 +264,8 @@ func (f *finder) add(s *findings.State, r kube.Resource, state past.State) error
 		s.Add(r, o)
 	}
 	s.AllNodes = s.AllNodes || r.GroupResource() == "nodes"
+	scope := f.Recording().Scope // may have the controllers, and not their Pods
+	s.AllPods = s.AllPods || r.GroupResource() == "pods" && (scope == nil || !scope.Selected)
 	return nil
 }
 
@@ -334,6 +336,42 @@ func (f *finder) observed(resource string, key kube.Key) time.Time {
 	}
 	seen, _ := observed(f.page.ctx, state.Stream, key, state.RV)
 	return seen
+}
+
+// vanishedSpan is how long before the moment Pods may have been deleted that a status still has,
+// and maxVanished how many objects of that time are looked at.
+const (
+	vanishedSpan = time.Hour
+	maxVanished  = 10_000
+)
+
+// deleted returns when a Pod of each controller in a namespace was last deleted, by the UID of the
+// controller, in the hour before the moment; nil if that is not known, or too much has changed.
+func (f *finder) deleted(namespace string) map[string]time.Time {
+	state, ok := f.states["pods"]
+	if !ok || f.live["pods"] != nil {
+		return nil
+	}
+	st, ctx := state.Stream, f.page.ctx
+	from, err := st.At(ctx, state.At.Add(-vanishedSpan))
+	if err != nil {
+		from = st.Span().From
+	}
+	keys, err := st.Changed(ctx, from.RV, state.RV, namespace, maxVanished)
+	if err != nil {
+		return nil
+	}
+	last := map[string]time.Time{}
+	for _, key := range keys {
+		events, err := st.LastVersions(ctx, key, from.RV, state.RV, 1)
+		if err != nil || len(events) == 0 || events[0].Type != kube.Deleted {
+			continue
+		}
+		if uid := findings.ControllerOf(events[0].Object); events[0].At.After(last[uid]) {
+			last[uid] = events[0].At
+		}
+	}
+	return last
 }
 
 // item returns a finding as it is answered; with what the history knows of it if explained

@@ -440,3 +440,30 @@ func TestFindingsSinceStays(t *testing.T) {
 		t.Errorf("%v, then %v", before, after)
 	}
 }
+
+// TestFindingsVanished: Pods that a status still has are missing for a minute before they are
+// found, since the last was deleted; not while the controller makes others.
+func TestFindingsVanished(t *testing.T) {
+	f := newFixtureAt(t, fakeapi.New(fakeapi.Options{Allow: allow}))
+	pod := func(uid string) string {
+		return "{kind: Pod, apiVersion: v1, metadata: {uid: " + uid + ", ownerReferences: [{kind: ReplicaSet, apiVersion: apps/v1, name: web, uid: rs, controller: true}]}, status: {phase: Running}}"
+	}
+	pods := f.Stream(pasttest.Pods, 100, 0, pasttest.Thing(t, "default/a", 80, pod("a")), pasttest.Thing(t, "default/b", 81, pod("b")))
+	sets := kube.Resource{Group: "apps", Version: "v1", Name: "replicasets"}
+	f.Stream(sets, 100, 0, pasttest.Thing(t, "default/web", 90, "{kind: ReplicaSet, apiVersion: apps/v1, metadata: {uid: rs, creationTimestamp: "+f.when(-3600)+"}, spec: {replicas: 2}, status: {replicas: 2}}"))
+	f.Event(pods, kube.Deleted, "default/a", 110, pod("a"))
+	f.Event(pods, kube.Deleted, "default/b", 115, pod("b"))
+	f.Event(pods, kube.Added, "default/other", 200, "{kind: Pod, apiVersion: v1, status: {phase: Running}}")
+	for seconds, want := range map[float64]string{50: "", 80: "0 of 2 Pods exist, and its controller does not act"} {
+		got := ""
+		for _, one := range f.findings("?at=" + f.when(seconds)).Items {
+			got += one.Title
+			if !one.Since.Equal(f.At(15)) || one.Rule != "vanished" {
+				t.Errorf("%+v", one)
+			}
+		}
+		if got != want {
+			t.Errorf("after %v seconds: %q, want %q", seconds, got, want)
+		}
+	}
+}
