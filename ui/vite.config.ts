@@ -77,6 +77,8 @@ export default defineConfig(({ mode }) => ({
             { name: 'contact', test: /\/src\/app\/(contact|now)\.ts$/ },
             // What every request needs of the informer.
             { name: 'json', test: /\/informer\/src\/json\.ts$/ },
+            // What the strip and the list of changes share.
+            { name: 'later-plot', test: /\/src\/time\/plot\.ts$|\/node_modules\/uplot\// },
             // What the lists of changes and of versions share.
             { name: 'later-lists', test: /\/src\/time\/(change-row|unrecorded)\.tsx?$/ },
             // What several of the parts that are loaded later use.

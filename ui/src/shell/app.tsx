@@ -31,7 +31,6 @@ import { Needs } from './needs';
 import { Notice } from './notice';
 import { Sheet } from './sheet';
 import { history, type History } from '../time/history';
-import { Strip } from '../time/strip';
 import { Moment } from '../time/transport';
 import { matchCount, TopBar } from './topbar';
 
@@ -43,6 +42,9 @@ const side = (words: string) => <aside class="side"><p class="muted">{words}</p>
 const Panel = later(async () => (await import('../panel/panel')).Panel, side);
 const Table = later(async () => (await import('./table')).Table);
 const Changes = later(async () => (await import('../time/changes')).Changes, side);
+/** Its space is reserved, so that the board is arranged only once. */
+const reserved = (words: string) => (words === 'loading' ? <footer class="time" /> : <footer class="time off"><p class="muted">{words}</p></footer>);
+const Strip = later(async () => (await import('../time/strip')).Strip, reserved);
 
 const App = ({ board, source }: { board: BoardView; source: History }) => (
   <>
