@@ -65,6 +65,20 @@ test('a small window shows what needs attention, as a large one does', async () 
   }
 });
 
+test('a press on the strip before its counts are loaded goes to its moment', async () => {
+  const page = await openBoard(browser, recording.url);
+  await page.route('**/history/counts?*', () => {}); // no answer
+  await page.reload();
+  const slider = page.getByRole('slider', { name: 'Moment' });
+  await slider.click();
+  const at = await until('a moment', () => new URL(page.url()).searchParams.get('at'));
+  assert.equal(await slider.getAttribute('aria-busy'), 'true');
+  const middle = end - 500 * Number(await slider.getAttribute('aria-valuemax'));
+  assert.ok(Math.abs(Date.parse(at) - middle) < 10_000, `${at} is in the middle of the strip`);
+  clean(page);
+  await page.close();
+});
+
 /** Serves a part of the recording, as a file of its own. */
 async function part(query) {
   const dir = mkdtempSync(join(tmpdir(), 'watchkeeper-part-'));

@@ -110,7 +110,7 @@ function Timeline({ history }: { history: History }) {
         });
       } catch {
         // Retried after the interval. Until then the strip keeps the last counts, and goes on.
-        if (!stop.signal.aborted && state.counts) rescale(plot);
+        if (!stop.signal.aborted) rescale(plot);
       } finally {
         loading = false;
       }
@@ -119,8 +119,8 @@ function Timeline({ history }: { history: History }) {
     // While the strip is pressed its axis does not move, so that a drag can be aimed.
     const timer = setInterval(() => parent.matches('.dragging') || void load(), reloadInterval);
     const ending = effect(() => {
-      // At once, with the bars that are known.
-      if (stripRange() && state.counts) rescale(plot);
+      // At once, with the bars that are known: a press before there are any goes to its moment, too.
+      if (stripRange()) rescale(plot);
       void load();
     });
     // A moment outside of the strip is scrolled to, except by a drag.
