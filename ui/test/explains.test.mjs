@@ -91,14 +91,18 @@ async function part(query) {
 }
 
 test('a recording without Nodes says so, and counts none', async () => {
-  for (const query of [{ namespace: 'shop' }, { resource: 'pods' }]) {
+  for (const [query, only] of [[{ namespace: 'shop' }, 'namespace shop'], [{ resource: 'pods' }, 'pods'], [{ namespace: 'shop', labelSelector: 'app' }, 'namespace shop; objects with app']]) {
     const served = await part(query);
     try {
       for (const at of [{}, { at: '2026-11-21T23:52:00Z' }]) {
         const page = await openBoard(browser, served.url, at);
-        await until('words', async () => (await page.locator('.chip.scope').innerText()).startsWith('No Nodes are recorded: the Pods are grouped by the names of their Nodes'));
-        assert.match(await page.locator('.chip.scope p').textContent(), /^This recording has no nodes\.$/);
-        assert.match(await page.locator('.legend .total').innerText(), /^\d+ pods$/);
+        await until('words', async () => (await page.locator('.chip.scope summary').innerText()).startsWith('No Nodes are recorded: the Pods are grouped by the names of their Nodes'));
+        assert.match(await page.locator('.chip.scope details p').textContent(), /^This recording has no nodes\.$/);
+        const limits = `This recording has only ${only}.`;
+        await until('what it is limited to', async () => (await page.locator('.chip.scope > p').innerText()) === limits);
+        assert.match(await page.locator('.legend').innerText(), new RegExp(`^\\d+ pods\\s+only ${only}\\s`));
+        assert.ok(await page.locator('.connection').evaluate((it) => it.getBoundingClientRect().right <= innerWidth), 'the header has room');
+        assert.ok((await page.locator('.needs .calm').innerText()).endsWith(limits), 'and above the list of what needs attention');
         assert.ok(Object.keys(await shownPods(page, 'shop')).length > 0, 'the Pods');
         assert.doesNotMatch(await page.locator('body').innerText(), /You may not|\d+ nodes/i);
         await until('the strip', async () => (await page.getByRole('slider', { name: 'Moment' }).getAttribute('aria-busy')) === 'false');
@@ -117,7 +121,7 @@ test('a recording without Pods says so', async () => {
   try {
     const page = await open(browser, `${served.url}/ui/`, { ignore: /status of 404/ });
     await until('words', async () => {
-      assert.match(await page.locator('.notice').innerText(), /^No Pods are recorded\s+This recording has no pods\.\s+Kinds… \(:\) shows what is recorded\.$/);
+      assert.match(await page.locator('.notice').innerText(), /^No Pods are recorded\s+This recording has no pods\. This recording has only namespace shop; deployments\.apps\.\s+Kinds… \(:\) shows what is recorded\.$/);
       assert.match(await page.locator('footer.time').innerText(), /this recording has no Pods/);
       return true;
     });

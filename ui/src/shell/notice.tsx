@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import { absent, lost, misplaced, silence } from '../app/contact';
-import { ended } from '../app/now';
+import { ended, limits } from '../app/now';
 import { asked } from '../app/login';
 import { refresh, cluster, mode, scope, status } from '../app/state';
 import { sentence } from '../data/quantity';
@@ -24,7 +24,7 @@ export function Notice() {
     return (
       <div class="notice veil absent" role="alert">
         <h1>{absent.value[0].toUpperCase()}{absent.value.slice(1)}</h1>
-        <p>{text && sentence(text)}</p>
+        <p>{text && sentence(text)} {limits()}</p>
         <Nearest />
         <p class="muted">Esc goes back to {ended.value ? 'the end' : 'now'}.</p>
       </div>
@@ -55,7 +55,7 @@ export function Notice() {
     return (
       <div class="notice">
         <h1>{code === 404 ? 'No Pods are recorded' : 'Not allowed'}</h1>
-        <p>{text || 'You may not list Pods.'}</p>
+        <p>{text || 'You may not list Pods.'} {limits()}</p>
         {code === 404 ? <p class="muted"><b>Kinds…</b> (<kbd>:</kbd>) shows what is recorded.</p> : <p class="muted">The board reads Pods and Nodes in all namespaces: it needs <code>list</code> and <code>watch</code> on both.</p>}
       </div>
     );
@@ -74,10 +74,13 @@ export function Notice() {
   }
   if (cluster.synced) {
     return (
-      <div class="notice">
-        <h1>{mode.value ? 'The cluster was empty' : 'An empty cluster'}</h1>
-        <p>{mode.value ? 'At this moment the cluster had no Nodes and no Pods.' : 'No Nodes and no Pods yet. They appear here when they are created.'}</p>
-      </div>
+      <>
+        <Seen />
+        <div class="notice">
+          <h1>{mode.value ? 'The cluster was empty' : 'An empty cluster'}</h1>
+          <p>{mode.value ? 'At this moment the cluster had no Nodes and no Pods.' : 'No Nodes and no Pods yet. They appear here when they are created.'}</p>
+        </div>
+      </>
     );
   }
   if (phase === 'stale' || phase === 'failed' || text) {

@@ -1,8 +1,9 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-/** Says which part of the cluster a reader without rights to all of it sees. */
+/** Says which part of the cluster is shown, if a reader may not see all of it or a recording has only a part. */
 
+import { limits } from '../app/now';
 import { scope } from '../app/state';
 import { count } from '../data/quantity';
 import { maxHistories } from '../time/namespaced';
@@ -14,12 +15,13 @@ const maxNamed = 6;
 /** What is shown, above the board; nothing if it is everything. */
 export function Seen() {
   const { namespaces, omitted, incomplete, nodes } = scope.value;
-  if (!namespaces && !nodes) return null;
+  if (!namespaces && !nodes && !limits()) return null;
   const named = (namespaces ?? []).slice(0, maxNamed);
   const others = (namespaces ?? []).slice(maxNamed);
   const total = (namespaces?.length ?? 0) + omitted;
   return (
     <div class="chip scope" role="status">
+      {limits() && <p>{limits()}</p>}
       {namespaces && (
         <p>
           Showing {omitted > 0 ? `${namespaces.length.toLocaleString('en')} of ` : ''}{count(total, 'namespace')} that you may read:{' '}

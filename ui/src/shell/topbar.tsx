@@ -7,7 +7,7 @@ import { signal } from '@preact/signals';
 import { absent, lost, silence } from '../app/contact';
 import { problemOf } from '../app/filter';
 import { asked, loggedIn, logOut, user } from '../app/login';
-import { ended, now } from '../app/now';
+import { ended, limits, now, only } from '../app/now';
 import { refresh, changes, cluster, filter, help, kind, mode, needs, scope, selection, status, switchTheme, theme } from '../app/state';
 import { phone } from '../app/window';
 import { age, count } from '../data/quantity';
@@ -110,7 +110,7 @@ function Legend() {
 
 function Total() {
   void refresh.value; // a component that reads any signal is not rendered again with its parent
-  return <span class="total">{sizeOf(cluster, scope.value).join(' · ')}</span>;
+  return <><span class="total">{sizeOf(cluster, scope.value).join(' · ')}</span>{only.value && <span class="total only" title={limits()}>only {only.value}</span>}</>;
 }
 
 const countOf = (name: StateName): number => cluster.shownCounts()[State[name]];

@@ -5,6 +5,7 @@ import { absent, lost, misplaced } from '../app/contact';
 import { healthyWords } from '../app/attention';
 import { findings } from '../app/findings';
 import { asked } from '../app/login';
+import { limits } from '../app/now';
 import { refresh, cluster, scope, status } from '../app/state';
 import { zoned } from '../time/words';
 import { Shape } from './shape';
@@ -21,11 +22,11 @@ export function Unknown({ none }: { none: boolean }) {
       </div>
     );
   }
-  if (absent.value) return <p class="calm muted">Not known: {absent.value}.</p>;
-  if (!none) return null;
+  if (absent.value) return <p class="calm muted">Not known: {absent.value}. {limits()}</p>;
+  if (!none) return limits() ? <p class="calm muted">{limits()}</p> : null;
   if (asked.value) return <p class="calm muted">Not known before you log in.</p>;
   const words = !cluster.synced && phase !== 'denied' ? 'Waiting for the first list.'
-    : phase === 'live' || phase === 'past' ? healthyWords(cluster, scope.value, findings.value !== null)
+    : phase === 'live' || phase === 'past' ? `${healthyWords(cluster, scope.value, findings.value !== null)} ${limits()}`
     : phase === 'catching up' || !text ? 'Catching up.'
     // A moment that could not be loaded, or Nodes or Pods that may not be listed.
     : `Not known. ${text}`;

@@ -133,9 +133,25 @@ export interface History {
   version(path: string, resourceVersion: string, signal: AbortSignal): Promise<Change | undefined>;
   /** Compares the object at two moments. */
   difference(path: string, from: string, to: string, signal: AbortSignal): Promise<ObjectDifference>;
-  /** Whether there is a history, and if not, why. `first` is its start; `end` is that of a served recording, 0 while recording continues. `resources` are all that a served recording has. */
-  state(signal: AbortSignal): Promise<{ on: boolean; reason: string; first: number; end: number; resources?: string[] }>;
+  /**
+   * Whether there is a history, and if not, why. `first` is its start; `end` is that of a served recording, 0 while recording continues.
+   * `resources` are all that a served recording has, `only` is what it is limited to.
+   */
+  state(signal: AbortSignal): Promise<{ on: boolean; reason: string; first: number; end: number; resources?: string[]; only?: string }>;
 }
+
+/** What a served recording is limited to. */
+interface RecordingScope {
+  namespace?: string;
+  /** A label selector chose the objects; which one is not known if names were replaced. */
+  selected?: boolean;
+  labelSelector?: string;
+  resources?: string[];
+}
+
+/** Describes what a recording is limited to, as `watchkeeper open` does; empty for nothing. */
+export const limitsOf = ({ namespace, selected, labelSelector, resources }: RecordingScope = {}): string =>
+  [namespace && `namespace ${namespace}`, labelSelector ? `objects with ${labelSelector}` : selected && 'objects that a label selector chose', resources?.join(', ')].filter(Boolean).join('; ');
 
 const time = (ms: number): string => new Date(ms).toISOString();
 
@@ -182,13 +198,13 @@ const historyOf = (namespace: string): History => ({
   difference: (path, from, to, signal) => ask(`/diff${path}`, { from, to, objects: 'true' }, signal),
   async state(signal) {
     const index = await ask<{
-      recording: { state: string; reason?: string };
+      recording: { state: string; reason?: string; scope?: RecordingScope };
       resources: { resource: string; epochs: { span: { from: { time?: string }; to: { time?: string } } }[] }[];
     }>('', {}, signal);
     const first = index.resources.filter((r) => r.resource === 'pods').flatMap((r) => r.epochs.map((e) => Date.parse(e.span.from.time ?? ''))).filter(Number.isFinite);
     const last = index.resources.flatMap((r) => r.epochs.map((e) => Date.parse(e.span.to.time ?? ''))).filter(Number.isFinite);
     const end = index.recording.state === 'ended' ? Math.max(0, ...last) : 0;
-    return { on: index.recording.state === 'on' || first.length > 0, reason: index.recording.reason ?? '', first: Math.min(...first, Date.now()), end, ...(end && { resources: index.resources.map((r) => r.resource) }) };
+    return { on: index.recording.state === 'on' || first.length > 0, reason: index.recording.reason ?? '', first: Math.min(...first, Date.now()), end, only: limitsOf(index.recording.scope), ...(end && { resources: index.resources.map((r) => r.resource) }) };
   },
 });
 

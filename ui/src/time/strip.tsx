@@ -10,7 +10,7 @@ import type uPlot from 'uplot';
 import { continuing } from '../app/address';
 import { ApiError } from '../app/api';
 import { lost } from '../app/contact';
-import { ended, now } from '../app/now';
+import { ended, limits, now, only } from '../app/now';
 import { changes, marks, mode, range, scope, theme } from '../app/state';
 import { utc } from '../app/zone';
 import { EventMarks } from './events';
@@ -36,16 +36,17 @@ export function Strip({ history }: { history: History }) {
     const stop = new AbortController();
     let timer = 0;
     const ask = (): Promise<void> => history.state(stop.signal).then(
-      ({ on, reason, first, end }) => {
+      ({ on, reason, first, end, only: scope = '' }) => {
         // Show the whole recording, with a margin before it.
         if (end) setSpan((end - first) * 1.05);
         // A new recording is shorter than an hour.
         else if (first) setSpan(Math.min(span.peek(), Math.max(minInitialSpan, (Date.now() - first) * 1.5)));
         ended.value = end;
+        only.value = scope;
         recordedFrom.value = first;
         recorded.value = on;
         settleAge();
-        setAbout({ on, words: on ? '' : end ? 'No changes of Pods and Nodes: this recording has no Pods.' : `Nothing is recorded: ${reason || 'recording is off'}.` });
+        setAbout({ on, words: on ? '' : end ? `No changes of Pods and Nodes: this recording has no Pods. ${limits()}` : `Nothing is recorded: ${reason || 'recording is off'}.` });
       },
       (error) => {
         const code = error instanceof ApiError ? error.code : 0;
