@@ -261,6 +261,12 @@ test('a Pod that crashed recovers with the time, without an event', () => {
   }
 });
 
+test('Pods whose deletion does not end are one entry, whatever they were before', () => {
+  const f = filled(1, 1).set(...['Terminating', 'Completed', 'Error'].map((text, i) => podOf(`held-${i}`, { state: State.terminating, text, owner: 'Job/held' })));
+  f.apply();
+  assert.deepEqual(needsOf(f.cluster, f.cluster.state, 1060).map((n) => [n.reason, n.title, n.rows.length]), [['Terminating', 'held', 3]]);
+});
+
 test('what failed on a Node before it was NotReady stays failing', () => {
   const f = filled(1, 2).set(podOf('evicted', { state: State.failing, text: 'Evicted' }), podOf('crashing', { state: State.failing, text: 'CrashLoopBackOff', crash: 'Error, exit code 1' }));
   f.rows.setNode(nodeOf('node-0', { ready: 'Unknown' }));

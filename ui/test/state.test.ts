@@ -39,7 +39,8 @@ const CASES: [string, Pod, string, State, number?][] = [
   ['one of two completed', pod({ phase: 'Running', conditions: ready, containerStatuses: [ended({ reason: 'Completed', exitCode: 0 }), up] }), 'Running', State.ready],
   ['one of two completed, not ready', pod({ phase: 'Running', containerStatuses: [ended({ reason: 'Completed', exitCode: 0 }), up] }), 'NotReady', State.unready],
   ['being deleted', pod({ phase: 'Running', conditions: ready, containerStatuses: [up] }, {}, { deletionTimestamp: '2026-01-01T00:00:00Z' }), 'Terminating', State.terminating],
-  ['succeeded, and being deleted', pod({ phase: 'Succeeded' }, {}, { deletionTimestamp: '2026-01-01T00:00:00Z' }), 'Succeeded', State.succeeded],
+  ['succeeded, and being deleted', pod({ phase: 'Succeeded' }, {}, { deletionTimestamp: '2026-01-01T00:00:00Z' }), 'Succeeded', State.terminating],
+  ['failed, and being deleted', pod({ phase: 'Failed' }, {}, { deletionTimestamp: '2026-01-01T00:00:00Z' }), 'Failed', State.terminating],
   ['its Node is lost', pod({ phase: 'Running', reason: 'NodeLost' }, {}, { deletionTimestamp: '2026-01-01T00:00:00Z' }), 'Unknown', State.unknown],
   ['initializing', pod({ phase: 'Pending', initContainerStatuses: [{ name: 'i', state: { running: {} } }] }, { initContainers: [{ name: 'i' }, { name: 'j' }] }), 'Init:0/2', State.pending],
   ['an init container crashes', pod({ phase: 'Pending', initContainerStatuses: [{ name: 'i', restartCount: 4, state: { waiting: { reason: 'CrashLoopBackOff' } } }] }, { initContainers: [{ name: 'i' }] }), 'Init:CrashLoopBackOff', State.failing, 4],
@@ -71,6 +72,9 @@ test('since: from the Ready condition, the deletion or the termination', () => {
   assert.equal(describe(pod({ phase: 'Pending' }, {}, created)).since, 100);
   assert.equal(describe(pod({ phase: 'Running', conditions: [{ type: 'Ready', status: 'True', lastTransitionTime: at(200) }], containerStatuses: [up] }, {}, created)).since, 200);
   assert.equal(describe(pod({ phase: 'Running', conditions: ready }, {}, { ...created, deletionTimestamp: at(300) })).since, 300);
+  for (const [grace, since] of [[30, 270], [600, 240]]) {
+    assert.equal(describe(pod({ phase: 'Failed' }, {}, { ...created, deletionTimestamp: at(300), deletionGracePeriodSeconds: grace })).since, since, 'a minute after the request, but not before the grace period ends');
+  }
   assert.equal(describe(pod({ phase: 'Succeeded', containerStatuses: [ended({ exitCode: 0, finishedAt: at(400) })] }, {}, created)).since, 400);
 });
 

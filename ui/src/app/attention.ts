@@ -58,8 +58,8 @@ export function needsOf(cluster: Cluster, look: Uint8Array, now: number): Need[]
     const of = title ? `${cluster.strings[cluster.namespace[row]]}/${title}` : `Pod ${cluster.keyOf(row)}`;
     const reason = reasonOf(cluster, row, state);
     const crash = state === State.failing ? cluster.strings[cluster.crash[row]] : '';
-    // A Pod that keeps crashing changes its status with each restart.
-    const group = `${crash ? 'crash' : cluster.text[row]} ${of}`;
+    // A Pod that keeps crashing changes its status with each restart, and one that is deleted when its containers end.
+    const group = `${crash ? 'crash' : state === State.terminating ? reason : cluster.text[row]} ${of}`;
     const need = found.get(group);
     if (need) {
       if ((RANK[reason] ?? 3) < (RANK[need.reason] ?? 3)) need.reason = reason;
@@ -127,6 +127,7 @@ export function failingSince({ rows, since, state }: Need, ask: (row: number) =>
 const compare = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);
 
 function reasonOf(cluster: Cluster, row: number, state: number): string {
+  if (state === State.terminating) return 'Terminating';
   const text = cluster.strings[cluster.text[row]];
   if (state === State.failing && cluster.settled[row] !== State.failing) return `${text} after a crash`;
   if (text === 'Running') return 'not ready';

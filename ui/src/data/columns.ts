@@ -17,7 +17,7 @@ const CONTAINER = ['ready', 'restartCount', 'state.running', 'state.waiting.reas
 const INIT_CONTAINER = [...CONTAINER, 'name', 'started'];
 
 export const POD_FIELDS = [
-  'metadata.labels', 'metadata.creationTimestamp', 'metadata.deletionTimestamp',
+  'metadata.labels', 'metadata.creationTimestamp', 'metadata.deletionTimestamp', 'metadata.deletionGracePeriodSeconds',
   'metadata.ownerReferences[*].kind', 'metadata.ownerReferences[*].name', 'metadata.ownerReferences[*].controller',
   'spec.nodeName', 'spec.containers[*].resources.requests', 'spec.initContainers[*].name', 'spec.initContainers[*].restartPolicy',
   'status.phase', 'status.reason',
@@ -43,6 +43,7 @@ export function podOf(row: Row): Pod {
   const labels = given<Record<string, string>>(next());
   const creationTimestamp = given<string>(next());
   const deletionTimestamp = given<string>(next());
+  const deletionGracePeriodSeconds = given<number>(next());
   const kinds: Values = next();
   const names: Values = next();
   const controllers: Values = next();
@@ -62,7 +63,7 @@ export function podOf(row: Row): Pod {
   if (ready) conditions.push({ type: 'Ready', status: ready, lastTransitionTime: given(readySince) });
   return {
     metadata: {
-      name: row[1], namespace: given(row[0]), labels, creationTimestamp, deletionTimestamp,
+      name: row[1], namespace: given(row[0]), labels, creationTimestamp, deletionTimestamp, deletionGracePeriodSeconds,
       ownerReferences: kinds?.map((kind, i) => ({ kind: String(kind), name: String(names?.[i]), controller: controllers?.[i] === true })),
     },
     spec: {

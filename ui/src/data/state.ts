@@ -51,6 +51,7 @@ export interface Pod {
     ownerReferences?: { kind: string; name: string; apiVersion?: string; controller?: boolean; uid?: string }[];
     creationTimestamp?: string;
     deletionTimestamp?: string;
+    deletionGracePeriodSeconds?: number;
     finalizers?: string[];
     managedFields?: ManagedField[];
   };
@@ -159,7 +160,8 @@ export function describe(pod: Pod): Described {
   if (metadata.deletionTimestamp && status.reason === 'NodeLost') text = 'Unknown';
   else if (metadata.deletionTimestamp && !over) text = 'Terminating';
 
-  const state = stateOf(text, status.phase, conditionTrue(status.conditions, 'Ready'));
+  // The text of one that has ended is its last status, but a finalizer may hold it.
+  const state = metadata.deletionTimestamp && over && text !== 'Unknown' ? State.terminating : stateOf(text, status.phase, conditionTrue(status.conditions, 'Ready'));
   const [crash] = state === State.failing || state === State.ready || state === State.unready ? ends(pod) : [];
   const failing = state === State.ready || state === State.unready ? failingUntil(pod) : { until: 0, latest: 0 };
   return {
@@ -190,7 +192,8 @@ function stateOf(text: string, phase: string | undefined, isReady: boolean): Sta
 /** When the Pod came into its state: the newest timestamp that can explain it. */
 function since(pod: Pod, state: State): number {
   const { metadata, status = {} } = pod;
-  if (state === State.terminating) return seconds(metadata.deletionTimestamp);
+  // Since the deletion was requested, or the last minute of a longer grace period, which it may take.
+  if (state === State.terminating) return seconds(metadata.deletionTimestamp) - Math.min(60, metadata.deletionGracePeriodSeconds ?? 0);
   let at = 0;
   if (state === State.ready || state === State.unready || state === State.failing) {
     at = seconds(status.conditions?.find((c) => c.type === 'Ready')?.lastTransitionTime);
