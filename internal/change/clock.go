@@ -11,31 +11,53 @@ import (
 )
 
 // Align moves the times of a Pod's status to the clock of the API server and the gateway, if
-// the clock of its Node is ahead: no time is later than when the status was written (see
-// [Written]), and those of one Node keep their distances. How much a clock is behind does not
-// show. The page does the same (ui/src/data/aligned.ts).
+// the clock of its Node shows that it is ahead or behind: no time is later than when the status
+// was written (see [Written]), and the kubelet has not seen the Pod before it was scheduled.
+// The times of one Node keep their distances. The page does the same (ui/src/data/aligned.ts).
 func Align(pod *corev1.Pod, seen time.Time) {
-	written := Written(pod.ManagedFields, "status", seen)
-	if written.IsZero() {
-		return
-	}
 	times := statusTimes(pod)
-	var ahead time.Duration
+	var latest time.Time
 	for _, t := range times {
-		ahead = max(ahead, t.Sub(written))
+		if t.After(latest) {
+			latest = t.Time
+		}
 	}
-	if ahead == 0 {
+	by := behind(pod)
+	if written := Written(pod.ManagedFields, "status", seen); !written.IsZero() {
+		by = min(by, written.Sub(latest))
+	}
+	if by == 0 {
 		return
 	}
 	for _, t := range times {
 		if !t.IsZero() {
-			t.Time = t.Add(-ahead)
+			t.Time = t.Add(by)
 		}
 	}
 }
 
+// behind returns by how much the clock of a Pod's Node was behind, at least, when its kubelet
+// saw the Pod first. A mirror Pod is older than its object.
+func behind(pod *corev1.Pod) time.Duration {
+	first := pod.Status.StartTime
+	if _, mirror := pod.Annotations[corev1.MirrorPodAnnotationKey]; mirror || first.IsZero() {
+		return 0
+	}
+	// The kubelet writes the condition of a Pod that was created with its Node.
+	scheduled := pod.CreationTimestamp.Time
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodScheduled && c.LastTransitionTime.After(scheduled) {
+			scheduled = c.LastTransitionTime.Time
+		}
+	}
+	return max(0, scheduled.Sub(first.Time))
+}
+
 // statusTimes returns the times that the kubelet writes into the status of a Pod.
 func statusTimes(pod *corev1.Pod) (times []*metav1.Time) {
+	if pod.Status.StartTime != nil {
+		times = append(times, pod.Status.StartTime)
+	}
 	for _, all := range [][]corev1.ContainerStatus{pod.Status.ContainerStatuses, pod.Status.InitContainerStatuses} {
 		for i := range all {
 			for _, state := range []*corev1.ContainerState{&all[i].State, &all[i].LastTerminationState} {

@@ -94,5 +94,58 @@ func TestFailing(t *testing.T) {
 				check(far, fmt.Sprintf("a clock that is ahead by %s, managedFields %v", ahead, managed))
 			}
 		}
+		// It is behind.
+		for _, by := range []time.Duration{time.Second, 10 * time.Minute, 1000 * time.Hour} {
+			for _, seen := range []time.Time{{}, written.Time} {
+				far := pod.DeepCopy()
+				first, scheduled := stamp(-100), stamp(-100)
+				far.CreationTimestamp, far.Status.StartTime = stamp(-200), &first
+				for _, at := range statusTimes(far) {
+					if !at.IsZero() {
+						at.Time = at.Add(-by)
+					}
+				}
+				far.Status.Conditions = append(far.Status.Conditions, corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionTrue, LastTransitionTime: scheduled})
+				Align(far, seen)
+				Align(far, written.Time)
+				check(far, fmt.Sprintf("a clock that is behind by %s, seen at %s", by, seen))
+			}
+		}
+	}
+}
+
+// TestAlignBehind: the times of a Node whose clock is behind are moved by what its first one
+// shows, and not beyond the time of the write.
+func TestAlignBehind(t *testing.T) {
+	created := time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
+	stamp := func(after time.Duration) metav1.Time { return metav1.NewTime(created.Add(after)) }
+	for name, test := range map[string]struct {
+		start, scheduled, written time.Duration
+		mirror                    bool
+		want                      time.Duration // of a start 20 s after the first time of the Node
+	}{
+		"behind":                            {-10 * time.Minute, 2 * time.Second, time.Hour, false, 22 * time.Second},
+		"bound to its Node when created":    {-10 * time.Minute, -10 * time.Minute, time.Hour, false, 20 * time.Second},
+		"written before":                    {-10 * time.Minute, 2 * time.Second, 15 * time.Second, false, 15 * time.Second},
+		"not behind":                        {3 * time.Second, 2 * time.Second, time.Hour, false, 23 * time.Second},
+		"a mirror Pod is older than itself": {-10 * time.Minute, 2 * time.Second, time.Hour, true, -10*time.Minute + 20*time.Second},
+	} {
+		first, written := stamp(test.start), stamp(test.written)
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+			CreationTimestamp: stamp(0), ManagedFields: []metav1.ManagedFieldsEntry{{Subresource: "status", Time: &written}},
+		}, Status: corev1.PodStatus{
+			StartTime:         &first,
+			Conditions:        []corev1.PodCondition{{Type: corev1.PodScheduled, LastTransitionTime: stamp(test.scheduled)}},
+			ContainerStatuses: []corev1.ContainerStatus{{State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: stamp(test.start + 20*time.Second)}}}},
+		}}
+		if test.mirror {
+			pod.Annotations = map[string]string{corev1.MirrorPodAnnotationKey: "x"}
+		}
+		for range 2 { // again, it changes nothing
+			Align(pod, time.Time{})
+		}
+		if got := pod.Status.ContainerStatuses[0].State.Running.StartedAt.Sub(created); got != test.want {
+			t.Errorf("%s: started %s after the Pod was created, want %s", name, got, test.want)
+		}
 	}
 }

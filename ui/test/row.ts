@@ -5,17 +5,17 @@
 
 import type { Row } from '@watchkeeper/informer';
 
-const STEP = /^\.?([\w-]+)|^\[(\*)\]|^\[\?\(@\.(\w+)=="(\w+)"\)\]/;
+const STEP = /^\.?([\w-]+)|^\['([^']+)'\]|^\[(\*)\]|^\[\?\(@\.(\w+)=="(\w+)"\)\]/;
 
 function value(of: any, path: string): unknown {
   if (path === '' || of === undefined || of === null) return of ?? null;
   const step = STEP.exec(path);
   if (!step) throw new Error(`not a path: ${path}`);
   const rest = path.slice(step[0].length);
-  if (step[1]) return value(of[step[1]], rest);
+  if (step[1] ?? step[2]) return value(of[step[1] ?? step[2]], rest);
   if (!Array.isArray(of)) return null;
-  if (step[2]) return of.map((one) => value(one, rest));
-  return value(of.find((one) => one[step[3]] === step[4]), rest);
+  if (step[3]) return of.map((one) => value(one, rest));
+  return value(of.find((one) => one[step[4]] === step[5]), rest);
 }
 
 /** The row of an object with these fields. */

@@ -119,6 +119,24 @@ test('the clock of a Node that is ahead extends no back-off: managedFields say w
   }
 });
 
+test('the clock of a Node that is behind hides no crash: the kubelet saw no Pod before it was scheduled', () => {
+  const at = (s: number): string => new Date(s * 1000).toISOString();
+  for (const [by, created, mirror] of [[0, 900], [600, 900], [800, 900], [600, 902], [600, 900, 'x']] as const) {
+    const object = pod({
+      phase: 'Running', startTime: at(902 - by),
+      conditions: [{ type: 'PodScheduled', status: 'True', lastTransitionTime: at(created === 902 ? 902 - by : 902) }, { type: 'Ready', status: 'True', lastTransitionTime: at(1002 - by) }],
+      containerStatuses: [{ name: 'a', ready: true, restartCount: 3, state: { running: { startedAt: at(1000 - by) } }, lastState: { terminated: { exitCode: 1, finishedAt: at(990 - by) } } }],
+    }, {}, { creationTimestamp: at(created), ...(mirror && { annotations: { 'kubernetes.io/config.mirror': mirror } }) });
+    const moved = mirror ? 600 : 0;
+    for (const one of [object, podOf(rowOf(object, POD_FIELDS)), aligned(object)]) {
+      assert.deepEqual([1061 - moved, 1062 - moved].map((now) => stateAt(describe(one), now)), [State.failing, State.ready], `${by} s`);
+      assert.equal(describe(one).since, 1002 - moved);
+    }
+    const { status } = aligned({ ...object, metadata: { ...object.metadata, managedFields: [{ subresource: 'status', time: at(1001) }] } });
+    assert.equal(seconds(status!.conditions![1].lastTransitionTime), Math.min(1001, 1002 - moved), 'not later than it was written');
+  }
+});
+
 test('how containers ended, the latest first', () => {
   const at = (s: number): string => new Date(s * 1000).toISOString();
   const words = (...containerStatuses: ContainerStatus[]): string[] => ends(pod({ containerStatuses })).map(({ container, end }) => `${container.name}: ${endWords(end)} ${seconds(end.finishedAt)}`);
@@ -271,8 +289,9 @@ test('a row of the board does not depend on the row before', () => {
       },
       spec: { nodeName: pick(['n1', 'n2', undefined]), containers: wild ? pick([[{}], [{ resources: { requests: { cpu: '1' } } }]]) : last.spec?.containers },
       status: {
+        startTime: pick([times[0], times[1], undefined]),
         phase: wild ? pick(['Running', 'Pending', 'Succeeded', 'Failed']) : last.status?.phase,
-        conditions: [{ type: 'Ready', status: wild ? pick(['True', 'False']) : last.status!.conditions![0].status, lastTransitionTime: pick(times) }],
+        conditions: [{ type: 'Ready', status: wild ? pick(['True', 'False']) : last.status!.conditions![0].status, lastTransitionTime: pick(times) }, { type: 'PodScheduled', status: 'True', lastTransitionTime: pick(times) }],
         containerStatuses: pick([last.status?.containerStatuses, pick(statuses)]),
       },
     };

@@ -4,6 +4,7 @@
 /** The columns of Nodes and Pods that the board requests, and the objects that rows of them stand for. */
 
 import type { Row } from '@watchkeeper/informer';
+import { behind, MIRROR } from './aligned';
 import { podRow, type Node } from './objects';
 import type { PodRow } from './rows';
 import { seconds, State, type Condition, type ContainerStatus, type Pod } from './state';
@@ -18,10 +19,11 @@ const INIT_CONTAINER = [...CONTAINER, 'name', 'started'];
 
 export const POD_FIELDS = [
   'metadata.labels', 'metadata.creationTimestamp', 'metadata.deletionTimestamp', 'metadata.deletionGracePeriodSeconds',
+  `metadata.annotations['${MIRROR}']`,
   'metadata.ownerReferences[*].kind', 'metadata.ownerReferences[*].name', 'metadata.ownerReferences[*].controller',
   'spec.nodeName', 'spec.containers[*].resources.requests', 'spec.initContainers[*].name', 'spec.initContainers[*].restartPolicy',
-  'status.phase', 'status.reason',
-  condition('PodScheduled', 'reason'), condition('Initialized', 'status'), condition('Ready', 'status'), condition('Ready', 'lastTransitionTime'),
+  'status.phase', 'status.reason', 'status.startTime',
+  condition('PodScheduled', 'reason'), condition('PodScheduled', 'lastTransitionTime'), condition('Initialized', 'status'), condition('Ready', 'status'), condition('Ready', 'lastTransitionTime'),
   ...CONTAINER.map((member) => `status.containerStatuses[*].${member}`), ...INIT_CONTAINER.map((member) => `status.initContainerStatuses[*].${member}`),
 ];
 
@@ -44,6 +46,7 @@ export function podOf(row: Row): Pod {
   const creationTimestamp = given<string>(next());
   const deletionTimestamp = given<string>(next());
   const deletionGracePeriodSeconds = given<number>(next());
+  const mirror: Value = next();
   const kinds: Values = next();
   const names: Values = next();
   const controllers: Values = next();
@@ -53,17 +56,20 @@ export function podOf(row: Row): Pod {
   const policies: Values = next();
   const phase = given<string>(next());
   const reason = given<string>(next());
+  const startTime = given<string>(next());
   const scheduled: Value = next();
+  const scheduledSince: Value = next();
   const initialized: Value = next();
   const ready: Value = next();
   const readySince: Value = next();
   const conditions: Condition[] = [];
-  if (scheduled) conditions.push({ type: 'PodScheduled', status: '', reason: scheduled });
+  if (scheduled || scheduledSince) conditions.push({ type: 'PodScheduled', status: '', reason: given(scheduled), lastTransitionTime: given(scheduledSince) });
   if (initialized) conditions.push({ type: 'Initialized', status: initialized });
   if (ready) conditions.push({ type: 'Ready', status: ready, lastTransitionTime: given(readySince) });
   return {
     metadata: {
       name: row[1], namespace: given(row[0]), labels, creationTimestamp, deletionTimestamp, deletionGracePeriodSeconds,
+      annotations: mirror ? { [MIRROR]: mirror } : undefined,
       ownerReferences: kinds?.map((kind, i) => ({ kind: String(kind), name: String(names?.[i]), controller: controllers?.[i] === true })),
     },
     spec: {
@@ -71,7 +77,7 @@ export function podOf(row: Row): Pod {
       containers: requests?.map((one) => ({ resources: { requests: given(one as Record<string, string> | null) } })),
       initContainers: initNames?.map((name, i) => ({ name: String(name), restartPolicy: given(policies?.[i] as Value) })),
     },
-    status: { phase, reason, conditions, containerStatuses: statusesOf(row, at), initContainerStatuses: statusesOf(row, at + CONTAINER.length, true) },
+    status: { phase, reason, startTime, conditions, containerStatuses: statusesOf(row, at), initContainerStatuses: statusesOf(row, at + CONTAINER.length, true) },
   };
 }
 
@@ -95,10 +101,13 @@ function statusesOf(row: Row, at: number, init = false): ContainerStatus[] | und
 /** Columns that nearly every Pod has a value of its own in. */
 const CREATED = POD_FIELDS.indexOf('metadata.creationTimestamp') + FIRST;
 const NODE = POD_FIELDS.indexOf('spec.nodeName') + FIRST;
+const AS_MIRROR = POD_FIELDS.findIndex((field) => field.includes(MIRROR)) + FIRST;
+const START = POD_FIELDS.indexOf('status.startTime') + FIRST;
+const SCHEDULED = POD_FIELDS.indexOf(condition('PodScheduled', 'lastTransitionTime')) + FIRST;
 const READY_SINCE = POD_FIELDS.indexOf(condition('Ready', 'lastTransitionTime')) + FIRST;
 const RUNNING = POD_FIELDS.indexOf('status.containerStatuses[*].state.running') + FIRST;
 /** The others that say something about it. */
-const COMMON = [0, ...POD_FIELDS.map((_, i) => i + FIRST)].filter((at) => ![CREATED, NODE, READY_SINCE, RUNNING].includes(at));
+const COMMON = [0, ...POD_FIELDS.map((_, i) => i + FIRST)].filter((at) => ![CREATED, NODE, START, SCHEDULED, READY_SINCE, RUNNING].includes(at));
 
 /** The last Pod whose state depends on the time only by when it came into it: one that has not crashed, and is not deleted. */
 let last: Row | null = null;
@@ -112,10 +121,12 @@ let lastRow: PodRow | null = null;
 export function boardRow(row: Row): PodRow {
   if (last && lastRow && isAlike(row, last)) {
     const { state, text, containers, ready, restarts, cells, namespace, owner, labels, cpu, memory } = lastRow;
-    const created = seconds(given(row[CREATED] as Value));
+    const time = (at: number): number => seconds(given(row[at] as Value));
+    const created = time(CREATED);
+    const since = state === State.pending ? 0 : time(READY_SINCE);
     return {
       state, text, failingUntil: 0, latest: 0, crash: '', containers, ready, restarts, cells, namespace, owner, labels, cpu, memory, created,
-      name: row[1], node: (row[NODE] as Value) ?? '', since: (state !== State.pending && seconds(given(row[READY_SINCE] as Value))) || created,
+      name: row[1], node: (row[NODE] as Value) ?? '', since: since ? since + behind(row[AS_MIRROR] ? 0 : time(START), created, time(SCHEDULED)) : created,
     };
   }
   const pod = podRow(podOf(row));

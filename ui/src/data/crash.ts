@@ -3,7 +3,7 @@
 
 /** Crashes of containers: how one ended, and how long a Pod counts as failing after it. */
 
-import { ahead } from './aligned';
+import { offset } from './aligned';
 import { seconds, type ContainerStatus, type Pod } from './state';
 
 /** The kubelet's delay before a restart, in seconds: doubled with each one, up to the maximum. */
@@ -31,7 +31,8 @@ const failed = (t: Termination | undefined): boolean => !!t && (!!t.exitCode || 
  * it has recovered when it has been ready for its back-off, or a minute. One that does
  * not become ready counts as not ready after that time. `latest` is the latest time that
  * the Node wrote, for one who knows when it was seen: the clock of a Node may be ahead.
- * managedFields, which the board does not read, say when the status was written.
+ * managedFields, which the board does not read, say when the status was written. One that is
+ * behind shows by when it saw the Pod first.
  */
 export function failingUntil(pod: Pod): { until: number; latest: number } {
   const { status = {} } = pod;
@@ -48,8 +49,8 @@ export function failingUntil(pod: Pod): { until: number; latest: number } {
     const from = readySince > started && readySince <= started + wait ? readySince : started;
     until = Math.max(until, from + wait);
   }
-  const by = until && ahead(pod);
-  return { until: until - by, latest: latest - by };
+  const by = until && offset(pod);
+  return { until: until + by, latest: latest + by };
 }
 
 /** How a container ended last that has crashed, or that the kubelet restarts more slowly; undefined if it has not. */

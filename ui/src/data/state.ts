@@ -7,7 +7,7 @@
  * on the board.
  */
 
-import type { ManagedField } from './aligned';
+import { offset, type ManagedField } from './aligned';
 import { ends, endWords, failingUntil, type Termination } from './crash';
 
 /** The states of a block. `none` is an empty slot, `gone` the ghost of a deleted Pod. */
@@ -48,6 +48,7 @@ export interface Pod {
     uid?: string;
     resourceVersion?: string;
     labels?: Record<string, string>;
+    annotations?: Record<string, string>;
     ownerReferences?: { kind: string; name: string; apiVersion?: string; controller?: boolean; uid?: string }[];
     creationTimestamp?: string;
     deletionTimestamp?: string;
@@ -64,6 +65,7 @@ export interface Pod {
     phase?: string;
     reason?: string;
     message?: string;
+    startTime?: string;
     conditions?: Condition[];
     containerStatuses?: ContainerStatus[];
     initContainerStatuses?: ContainerStatus[];
@@ -200,7 +202,7 @@ function since(pod: Pod, state: State): number {
   } else if (state === State.succeeded) {
     for (const c of status.containerStatuses ?? []) at = Math.max(at, seconds(c.state?.terminated?.finishedAt));
   }
-  return at || seconds(metadata.creationTimestamp);
+  return at ? at + offset(pod) : seconds(metadata.creationTimestamp);
 }
 
 function cellsOf(statuses: ContainerStatus[]): number {
