@@ -6,7 +6,7 @@ import { test } from 'node:test';
 import { parse } from 'yaml';
 import { beside, failingSince, healthyWords, needsOf, nodeNeeds, othersOf, type Finding } from '../src/app/attention';
 import { clock } from '../src/data/clock';
-import { podRow } from '../src/data/objects';
+import { nodeRow, podRow } from '../src/data/objects';
 import { age, cpuText, memoryText, quantity } from '../src/data/quantity';
 import { State } from '../src/data/state';
 import { bySlots, tableRows, windowOf } from '../src/shell/rows';
@@ -289,10 +289,23 @@ test('a Pod that is not scheduled is listed after 10 s, other pending ones after
   assert.equal(healthyWords(filled(2, 3).cluster, { nodes: { denied: true, why: 'forbidden' }, namespaces: ['shop'] }, true), 'All healthy: 6 Pods in 1 namespace. Nodes are not checked.');
 });
 
+test('a Node needs attention for the conditions that are a problem, since they are', () => {
+  const at = (s: number): string => new Date(s * 1000).toISOString();
+  const needs = (...conditions: [string, string, number][]) => {
+    const f = filled(1, 1);
+    f.rows.setNode(nodeRow({ metadata: { name: 'node-0' }, status: { conditions: conditions.map(([type, status, since]) => ({ type, status, lastTransitionTime: at(since) })) } }));
+    f.apply();
+    return nodeNeeds(f.cluster).map(({ words, since }) => [words, since]);
+  };
+  assert.deepEqual(needs(['Ready', 'True', 100], ['EtcdIsVoter', 'True', 200]), []);
+  assert.deepEqual(needs(['Ready', 'True', 100], ['DiskPressure', 'True', 300], ['PIDPressure', 'True', 200]), [['DiskPressure, PIDPressure', 200]]);
+  assert.deepEqual(needs(['Ready', 'False', 400], ['DiskPressure', 'True', 300]), [['NotReady', 400]]);
+});
+
 test('findings are listed if they are about what is not on the board', () => {
   const finding = (rule: string, severity: Finding['severity'], kind = 'Deployment'): Finding => ({ rule, severity, kind, name: 'x', title: 't', touches: 1, objects: [{ kind, name: 'x' }] });
-  const all = [finding('crash', 'critical'), finding('create', 'critical'), finding('deletion', 'warning', 'Pod'), finding('deletion', 'warning', 'Backup'), finding('claim', 'info'), finding('node', 'critical', 'Node')];
-  assert.deepEqual(beside(all), [all[1], all[3]]);
+  const all = [finding('crash', 'critical'), finding('create', 'critical'), finding('creating', 'critical'), finding('controller', 'critical'), finding('deletion', 'warning', 'Pod'), finding('deletion', 'warning', 'Backup'), finding('claim', 'info'), finding('node', 'critical', 'Node')];
+  assert.deepEqual(beside(all), [all[1], all[3], all[5]]);
 });
 
 test('since when a Pod fails comes from the history, also after its eviction', () => {

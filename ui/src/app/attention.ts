@@ -167,7 +167,7 @@ export interface Finding {
 }
 
 /** The rules about Pods and Nodes, which are on the board, and about the record, of which the page tells otherwise. */
-const ON_BOARD = new Set(['unobserved', 'node', 'crash', 'image', 'start', 'unscheduled', 'not-ready', 'pod-failed']);
+const ON_BOARD = new Set(['unobserved', 'node', 'crash', 'image', 'start', 'creating', 'unscheduled', 'not-ready', 'pod-failed']);
 
 /** Leaves out what the board shows, and what needs no attention. */
 export const beside = (all: Finding[]): Finding[] =>

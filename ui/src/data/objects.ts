@@ -66,17 +66,21 @@ function labelText(labels: Record<string, string> | undefined): string {
   return text;
 }
 
+/** The conditions that say, if they are True, that a Node has a problem, as in the gateway's findings: True is good news of others, such as EtcdIsVoter. */
+const PROBLEMS = ['MemoryPressure', 'DiskPressure', 'PIDPressure', 'NetworkUnavailable'];
+
 export function nodeRow(node: Node): NodeRow {
   const { metadata, spec = {}, status = {} } = node;
   const ready = status.conditions?.find((c) => c.type === 'Ready');
+  const pressure = (status.conditions ?? []).filter((c) => PROBLEMS.includes(c.type) && c.status === 'True');
   const allocatable = status.allocatable ?? {};
   return {
     name: metadata.name,
     labels: metadata.labels ?? {},
     ready: (ready?.status as NodeRow['ready']) ?? 'Unknown',
-    since: seconds(ready?.lastTransitionTime),
+    since: Math.min(...(ready?.status === 'True' && pressure.length ? pressure : [ready]).map((c) => seconds(c?.lastTransitionTime))),
     created: seconds(metadata.creationTimestamp),
-    pressure: (status.conditions ?? []).filter((c) => c.type !== 'Ready' && c.status === 'True').map((c) => c.type),
+    pressure: pressure.map((c) => c.type),
     unschedulable: spec.unschedulable ?? false,
     pods: quantity(allocatable.pods),
     cpu: Math.round(quantity(allocatable.cpu) * 1000),

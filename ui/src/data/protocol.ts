@@ -25,10 +25,10 @@ export interface NodeRow {
   labels: Record<string, string>;
   /** The status of the Ready condition; Unknown: the kubelet stopped posting node status. */
   ready: 'True' | 'False' | 'Unknown';
-  /** When it last changed, and when the Node was created, in seconds since 1970. */
+  /** When it last changed, or since when a ready Node is under pressure; and when the Node was created, in seconds since 1970. */
   since: number;
   created: number;
-  /** Other conditions that are True, such as MemoryPressure. */
+  /** Conditions that are a problem and True, such as MemoryPressure. */
   pressure: string[];
   unschedulable: boolean;
   /** Allocatable: Pods, CPU in thousandths, memory in KiB. */
