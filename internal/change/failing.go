@@ -5,7 +5,6 @@ package change
 
 import (
 	"slices"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -96,15 +95,4 @@ func recovering(pod *corev1.Pod, c corev1.ContainerStatus, at time.Time, wait ti
 		}
 	}
 	return at.Before(from.Add(wait))
-}
-
-// Because joins what is known of a reason, on one line.
-func Because(parts ...string) string {
-	var known []string
-	for _, part := range parts {
-		if part = strings.Join(strings.Fields(part), " "); part != "" {
-			known = append(known, part)
-		}
-	}
-	return strings.Join(known, ": ")
 }

@@ -47,7 +47,7 @@ func (t *teller) tellCreation(th *thing, span span, refused []*event) {
 	}
 	ep := newEpisode(rankCreation, api.EpisodeFailed, span.from, span.to, span.open)
 	ep.claims = span.claims
-	message := unnamed(change.Because(span.condition.Message))
+	message := change.Unnamed(change.Because(span.condition.Message))
 	if span.condition.Type != "" {
 		ep.said = addCause(nil, span.cause())
 	}
@@ -56,12 +56,12 @@ func (t *teller) tellCreation(th *thing, span span, refused []*event) {
 			ep.claims = append(ep.claims, ev.entry)
 			ep.said = addCause(ep.said, ev.cause())
 			if message == "" {
-				message = unnamed(ev.Text())
+				message = change.Unnamed(ev.Text())
 			}
 		}
 	}
 	ep.covers = func(e *entry) bool { return e.Kind == "ResourceQuota" && e.counters }
-	ep.Title, ep.workloads = fmt.Sprintf("%s: Pods could not be created: %s", wl, brief(message)), []name{wl}
+	ep.Title, ep.workloads = fmt.Sprintf("%s: Pods could not be created: %s", wl, change.Brief(message)), []name{wl}
 	n := t.quotaChanges(message, ep.From, ep.To)
 	n.tell(ep)
 	if !span.open {
@@ -121,7 +121,7 @@ func (t *teller) config() {
 			ep.claims = entries[:n]
 			var what []string
 			for _, e := range entries[:n] {
-				what = appendOnce(what, brief(strings.Join(e.What, "; "))+e.by())
+				what = appendOnce(what, change.Brief(strings.Join(e.What, "; "))+e.by())
 			}
 			ep.Title = fmt.Sprintf("%s %s: %s", th.kind, th.key.Name(), strings.Join(what, "; "))
 			t.add(ep)

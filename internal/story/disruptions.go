@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/watchkeeper/watchkeeper/internal/api"
+	"github.com/watchkeeper/watchkeeper/internal/change"
 	"github.com/watchkeeper/watchkeeper/internal/words"
 )
 
@@ -103,9 +104,9 @@ func (t *teller) tellDisruption(all []hit) {
 		t.preemption(ep, said)
 		ep.Title += t.replacements(ep, wl)
 	case disruptedBy[first.condition.Reason] == "":
-		ep.Title += ": " + brief(first.condition.Message)
+		ep.Title += ": " + change.Brief(first.condition.Message)
 	case len(said) > 0:
-		ep.Title += " (" + brief(said[0]) + ")"
+		ep.Title += " (" + change.Brief(said[0]) + ")"
 	}
 	ep.workloads = []name{wl}
 	ep.covers = func(e *entry) bool { return slices.Contains(pods, e.thing) }
@@ -118,7 +119,7 @@ func (t *teller) withNames(text string) string {
 		if len(th.uid) < 8 {
 			continue
 		}
-		if i := indexWord(text, th.uid); i >= 0 {
+		if i := words.IndexWord(text, th.uid); i >= 0 {
 			return text[:i] + th.key.Namespace() + "/" + th.key.Name() + text[i+len(th.uid):]
 		}
 	}
@@ -130,7 +131,7 @@ func (t *teller) withNames(text string) string {
 func (t *teller) preemption(ep *episode, said []string) {
 	var preferred []*thing
 	for _, th := range t.ofKind("Pod") {
-		if slices.ContainsFunc(said, func(text string) bool { return indexWord(text, th.key.Namespace()+"/"+th.key.Name()) >= 0 }) {
+		if slices.ContainsFunc(said, func(text string) bool { return words.IndexWord(text, th.key.Namespace()+"/"+th.key.Name()) >= 0 }) {
 			preferred = append(preferred, th)
 		}
 	}
@@ -150,7 +151,7 @@ func (t *teller) preemption(ep *episode, said []string) {
 		}
 		n.tell(ep)
 	case len(said) > 0:
-		ep.Title += " (" + brief(words.List(said, 1, "Pod")) + ")"
+		ep.Title += " (" + change.Brief(words.List(said, 1, "Pod")) + ")"
 	}
 }
 

@@ -205,7 +205,7 @@ func otherTitle(ep *episode) string {
 		of[e.Kind] = append(of[e.Kind], e.Name)
 	}
 	if len(said) <= 2 {
-		return words.Clip(strings.Join(said, "; "), 2*maxDetail)
+		return words.Clip(strings.Join(said, "; "), 2*change.MaxBrief)
 	}
 	for i, kind := range kinds {
 		changes := words.Count(len(of[kind]), "change") + " of "
@@ -223,7 +223,7 @@ func otherTitle(ep *episode) string {
 		title = words.List(deleted, 3, "object") + " deleted; " + title
 	}
 	if len(ep.said) > 0 {
-		title = fmt.Sprintf("%s %s: Warning %s; %s", ep.said[0].Kind, ep.said[0].Name, brief(ep.said[0].Text), title)
+		title = fmt.Sprintf("%s %s: Warning %s; %s", ep.said[0].Kind, ep.said[0].Name, change.Brief(ep.said[0].Text), title)
 	}
 	return title
 }

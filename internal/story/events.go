@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -19,6 +18,9 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/change"
 	"github.com/watchkeeper/watchkeeper/internal/words"
 )
+
+// maxMessage limits the bytes of a message.
+const maxMessage = 300
 
 // maxPause is the pause after which an Event that occurs again gets another entry.
 const maxPause = 2 * time.Minute
@@ -118,26 +120,7 @@ func (t *teller) link() {
 // class returns a text that Events have in common which say the same about objects of one
 // workload: names of objects, and words with digits, may differ.
 func (ev *event) class(t *teller) string {
-	return strings.Join([]string{ev.Type, ev.Reason, ev.about().Kind, ev.entry.about.String(), masked(ev.Text(), func(w string) bool { return hasDigit(w) || isName(w, ev.about().Name) })}, "\x00")
-}
-
-// masked replaces some words of a text.
-func masked(text string, mask func(word string) bool) string {
-	words := strings.Fields(text)
-	for i, w := range words {
-		if mask(w) {
-			words[i] = "*"
-		}
-	}
-	return strings.Join(words, " ")
-}
-
-func hasDigit(word string) bool { return strings.ContainsAny(word, "0123456789") }
-
-// isName reports whether a word has the name of an object, or looks like one that a controller
-// has made, such as web-7d4b9c-x2x1z. Numbers do not.
-func isName(word, name string) bool {
-	return name != "" && strings.Contains(word, name) || hasDigit(word) && strings.Contains(word, "-") && strings.ContainsFunc(word, unicode.IsLetter)
+	return strings.Join([]string{ev.Type, ev.Reason, ev.about().Kind, ev.entry.about.String(), words.Masked(ev.Text(), func(w string) bool { return words.HasDigit(w) || words.IsName(w, ev.about().Name) })}, "\x00")
 }
 
 // add folds another Event into this one.

@@ -44,7 +44,7 @@ func (f fault) text() string {
 	if f.detail == "" {
 		return f.reason
 	}
-	return fmt.Sprintf("%s (%s)", f.reason, brief(f.detail))
+	return fmt.Sprintf("%s (%s)", f.reason, change.Brief(f.detail))
 }
 
 // faultOf returns what is wrong with a Pod in its i-th state, nil if that is not known to be
@@ -209,7 +209,7 @@ func addCause(all []said, c api.Cause) []said {
 	field := func(c api.Cause) string { return strings.Replace(c.Field, ".lastState.", ".state.", 1) }
 	for i := range all {
 		was := all[i].Cause
-		same := was.Text == c.Text || masked(was.Text, func(w string) bool { return isName(w, was.Name) }) == masked(c.Text, func(w string) bool { return isName(w, c.Name) })
+		same := was.Text == c.Text || words.Masked(was.Text, func(w string) bool { return words.IsName(w, was.Name) }) == words.Masked(c.Text, func(w string) bool { return words.IsName(w, c.Name) })
 		if same && field(was) == field(c) && was.Kind == c.Kind {
 			all[i].names = appendOnce(all[i].names, c.Namespace+"/"+c.Name)
 			if n := len(all[i].names); n > 1 {

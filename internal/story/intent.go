@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/watchkeeper/watchkeeper/internal/api"
+	"github.com/watchkeeper/watchkeeper/internal/change"
 )
 
 // What the controllers of kube-controller-manager 1.37 make of a workload's spec, and where its
@@ -111,7 +112,7 @@ func (t *teller) pauses() {
 				}
 			}
 			if edits != nil {
-				ep.Title += "; changed meanwhile: " + brief(strings.Join(edits, "; "))
+				ep.Title += "; changed meanwhile: " + change.Brief(strings.Join(edits, "; "))
 			}
 			switch {
 			case span.after != nil:

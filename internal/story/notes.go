@@ -57,7 +57,7 @@ func (n *notes) add(of string, th *thing, from, to time.Time, explanation string
 
 // addOne adds a change, and says how long before or after a time it was.
 func (n *notes) addOne(of string, e *entry, from time.Time, explanation string, other bool) {
-	verb, texts := "was changed", []string{brief(strings.Join(e.What, ", "))}
+	verb, texts := "was changed", []string{change.Brief(strings.Join(e.What, ", "))}
 	switch e.Type {
 	case api.Added:
 		verb, texts = "was created", nil

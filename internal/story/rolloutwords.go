@@ -57,7 +57,7 @@ func (t *teller) describe(r *rollout) string {
 			if to != " to " {
 				what += " back to an earlier template"
 			}
-			details = append(details, brief(strings.Join(shortened(r.entry.What), ", ")))
+			details = append(details, change.Brief(strings.Join(shortened(r.entry.What), ", ")))
 		}
 	}
 	if r.revision != "" {
@@ -157,7 +157,7 @@ func (t *teller) stuck(r *rollout) (all []said, reasons []string) {
 				return
 			}
 			all = addCause(all, s.because(c))
-			reasons = appendOnce(reasons, brief(change.Because(c.Reason, unnamed(c.Message))))
+			reasons = appendOnce(reasons, change.Brief(change.Because(c.Reason, change.Unnamed(c.Message))))
 		}
 	}
 	for _, s := range r.workload.states[r.begin:r.end] {

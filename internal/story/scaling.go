@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/watchkeeper/watchkeeper/internal/api"
+	"github.com/watchkeeper/watchkeeper/internal/change"
 )
 
 // A step is one change of a workload's number of replicas.
@@ -192,7 +193,7 @@ func reasons(steps []step) string {
 	if all = slices.DeleteFunc(all, func(s string) bool { return s == "" }); len(all) == 0 {
 		return ""
 	}
-	return " (" + brief(strings.Join(all, ", ")) + ")"
+	return " (" + change.Brief(strings.Join(all, ", ")) + ")"
 }
 
 // autoscalers describes times in which an autoscaler could not decide, or was limited.

@@ -112,7 +112,7 @@ type condition struct {
 func (c condition) says() string { return change.Because(c.Reason, c.Message) }
 
 // brief returns why a condition has its status, for a title.
-func (c condition) brief() string { return concise(c.Reason, c.Message) }
+func (c condition) brief() string { return change.Concise(c.Reason, c.Message) }
 
 // look returns the members of a state that rules read. Invalid members are empty.
 func (s *state) look() *light {

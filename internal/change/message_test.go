@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package story
+package change
 
 import (
 	"strings"
@@ -18,7 +18,7 @@ func TestBrief(t *testing.T) {
 		"0/4 nodes are available: 4 Insufficient cpu. preemption: 0/4 nodes are": "0/4 nodes are available: 4 Insufficient cpu",
 		long: strings.Repeat("word ", 12) + "… at " + strings.Repeat("last ", 10) + "not found",
 	} {
-		if got := brief(message); got != want {
+		if got := Brief(message); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}
@@ -27,7 +27,7 @@ func TestBrief(t *testing.T) {
 		{"NodeStatusUnknown", "Kubelet stopped posting node status", "NodeStatusUnknown: Kubelet stopped posting node status"},
 		{"InsufficientPods", "", "InsufficientPods"},
 	} {
-		if got := concise(test[0], test[1]); got != test[2] {
+		if got := Concise(test[0], test[1]); got != test[2] {
 			t.Errorf("%q, want %q", got, test[2])
 		}
 	}
