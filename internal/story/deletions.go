@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/watchkeeper/watchkeeper/internal/api"
 	"github.com/watchkeeper/watchkeeper/internal/words"
 )
@@ -163,4 +165,111 @@ func (t *teller) finalizersOf(ep *episode, all []*thing) string {
 		texts = append(texts, text+")")
 	}
 	return words.List(texts, 2, "object")
+}
+
+// unasked returns the state in which the deletion of a Pod was requested, if the controller of the
+// Pod did not request it: nil if it did, or may have, or the Pod was not deleted. A controller does
+// while there are more Pods than it should have, to update a Pod, and if the Pod has ended; and
+// what a controller owns is deleted with it.
+func (t *teller) unasked(pod *thing) *state {
+	i := slices.IndexFunc(pod.states, (*state).terminating)
+	var s *state
+	switch c := pod.controller(); {
+	case c == nil || t.byUID[string(c.UID)] == nil:
+		return nil
+	case i > 0:
+		s = pod.states[i]
+	case i < 0 && pod.last != nil: // without a grace period
+		s = &state{thing: pod, at: pod.gone, o: pod.final().o, entry: pod.last}
+	}
+	if s == nil || s.entry == nil || !s.entry.NotBefore.IsZero() || ended(s) {
+		return nil
+	}
+	owner := t.byUID[string(pod.controller().UID)]
+	for _, th := range append(t.ofKind("Namespace"), owner, t.byUID[t.workload(pod).uid]) {
+		if th == nil || th.kind == "Namespace" && th.key.Name() != pod.key.Namespace() {
+			continue
+		}
+		if last := th.at(s.at.Add(maxTogether)); last == nil || last.terminating() {
+			return nil
+		}
+	}
+	active := int64(0)
+	for _, other := range t.ofKind("Pod") {
+		if was := other.at(s.at.Add(-1)); other.controlledBy(owner.uid) && was != nil && !was.terminating() && !ended(was) {
+			active++
+		}
+	}
+	asked := !slices.Contains(Workloads, owner.kind) || slices.ContainsFunc(t.eventsAbout(owner, s.at.Add(-maxTogether), s.at.Add(maxTogether), "SuccessfulDelete"), func(ev *event) bool {
+		return slices.ContainsFunc(ev.messages, func(text string) bool { return words.IndexWord(text, pod.key.Name()) >= 0 })
+	})
+	for _, o := range owner.states { // the two come from different watches
+		if _, want := readyOf(o); o == owner.at(s.at) || within(o.at, s.at, s.at.Add(time.Second)) {
+			asked = asked || want < max(active, o.look().Status.Replicas) || outdated(s, o)
+		}
+	}
+	if asked {
+		return nil
+	}
+	return s
+}
+
+// ended reports whether all containers of a Pod have ended for good.
+func ended(s *state) bool {
+	phase := s.asPod().Status.Phase
+	return phase == corev1.PodSucceeded || phase == corev1.PodFailed
+}
+
+// outdated reports whether a Pod is not of the newest revision of its StatefulSet or DaemonSet.
+func outdated(pod, owner *state) bool {
+	label, newest := "controller-revision-hash", owner.look().Status.UpdateRevision
+	switch owner.o.Kind {
+	case "ReplicaSet":
+		return false
+	case "DaemonSet":
+		label, newest = "pod-template-generation", owner.look().Metadata.Annotations["deprecated.daemonset.template.generation"]
+	}
+	its := pod.look().Metadata.Labels[label]
+	return its == "" || its != newest
+}
+
+// replaced says in an episode of deleted Pods how many of all they are, and how many their
+// controllers have replaced, after which time. It returns the Pods that replace them.
+func (t *teller) replaced(ep *episode, deleted []*thing) []*thing {
+	all := slices.DeleteFunc(t.ofKind("Pod"), func(pod *thing) bool {
+		begin, created := pod.begin()
+		return !created || begin.Before(ep.From) || !slices.ContainsFunc(deleted, func(d *thing) bool { return pod.controlledBy(string(d.controller().UID)) })
+	})
+	slices.SortStableFunc(all, func(a, b *thing) int { return a.states[0].at.Compare(b.states[0].at) })
+	all = all[:min(len(all), len(deleted))]
+	ready, from, to := 0, ep.From, ep.From
+	for _, pod := range all {
+		if i := slices.IndexFunc(pod.states, isReady); i >= 0 {
+			if ready++; pod.states[i].at.After(to) {
+				to = pod.states[i].at
+			}
+		}
+	}
+	n, of := len(deleted), t.workload(deleted[0])
+	what := words.Count(n, "Pod")
+	if wl := t.byUID[of.uid]; wl != nil && wl.at(from) != nil {
+		if _, want := readyOf(wl.at(from)); int(want) >= n {
+			what = fmt.Sprintf("%d of %s", n, words.Count(int(want), "Pod"))
+		}
+		// Its status has them a moment later.
+		if i := slices.IndexFunc(wl.states, func(s *state) bool { return within(s.at, to, to.Add(maxTogether)) && !short(s) }); i >= 0 {
+			to = wl.states[i].at
+		}
+	}
+	ep.Title = fmt.Sprintf("%s: %s deleted", t.calledName(of), what)
+	switch ready {
+	case n:
+		ep.To = to
+		ep.Title += ", replaced after " + t.took(from, to)
+	case 0:
+		ep.Title += ", none replaced " + t.atEnd()
+	default:
+		ep.Title += fmt.Sprintf(", %d replaced %s", ready, t.atEnd())
+	}
+	return all
 }

@@ -23,7 +23,7 @@ var disruptedBy = map[string]string{
 	"TerminationByKubelet":   "terminated by the kubelet",
 }
 
-// A hit is a Pod that was disrupted.
+// A hit is a Pod that was disrupted. Of one that was only deleted, the condition is empty.
 type hit struct {
 	pod       *thing
 	state     *state
@@ -33,10 +33,13 @@ type hit struct {
 // hit adds to an episode that a Pod was disrupted.
 func (ep *episode) hit(h hit) {
 	ep.claims = append(ep.claims, claim(h.state)...)
-	ep.said = addCause(ep.said, h.state.because(h.condition))
+	if h.condition.Type != "" {
+		ep.said = addCause(ep.said, h.state.because(h.condition))
+	}
 }
 
-// disruptions describes Pods that were preempted or evicted, unless a Node's episode does.
+// disruptions describes Pods that were preempted, evicted, or deleted by another than their
+// controller, unless a Node's episode does.
 func (t *teller) disruptions() {
 	type key struct {
 		reason string
@@ -46,6 +49,9 @@ func (t *teller) disruptions() {
 	var keys []key
 	for _, pod := range t.ofKind("Pod") {
 		c, s := t.disruption(pod)
+		if s == nil {
+			s = t.unasked(pod)
+		}
 		if s == nil || s.initial || s.entry == nil || t.claimed(s.entry, rankNode) {
 			continue
 		}
@@ -71,7 +77,8 @@ func (t *teller) tellDisruption(all []hit) {
 	first := all[0]
 	wl := t.workload(first.pod)
 	ep := newEpisode(rankDisruption, api.EpisodeFailed, first.state.at, all[len(all)-1].state.at, false)
-	if first.condition.Reason == "EvictionByEvictionAPI" {
+	deleted := first.condition.Type == ""
+	if deleted || first.condition.Reason == "EvictionByEvictionAPI" {
 		ep.Severity = api.EpisodeWarning
 	}
 	var pods []*thing
@@ -100,6 +107,8 @@ func (t *teller) tellDisruption(all []hit) {
 		ep.Title = fmt.Sprintf("%s %s", t.calledName(wl), how)
 	}
 	switch {
+	case deleted:
+		pods = append(pods, t.replaced(ep, pods)...)
 	case preempted:
 		t.preemption(ep, said)
 		ep.Title += t.replacements(ep, wl)

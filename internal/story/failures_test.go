@@ -5,6 +5,7 @@ package story_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -410,7 +411,8 @@ func TestOwnTime(t *testing.T) {
 	l.put(30, deployment(3, 2, "r/web:1.2", "helm", "2", "observedGeneration: 2"))
 	l.remove(31, "Pod/web-b-1")
 	l.remove(31, "Pod/web-b-2")
-	l.put(32, replicaSet("c", "r/web:1.2", ""))
+	unwanted := strings.Replace(replicaSet("c", "r/web:1.2", ""), "spec: {template", "spec: {replicas: 0, template", 1)
+	l.put(32, unwanted)
 	l.put(33, pod("web-c-1", "web-c", "", "", running))
 	l.put(34, deployment(3, 2, "r/web:1.2", "helm", "3", done(3, 2)))
 	l.remove(40, "Pod/web-c-1")
@@ -421,8 +423,7 @@ func TestOwnTime(t *testing.T) {
 		l.want(id, 120, want...)
 	}
 	// Its Deployment is deleted, and it is kept.
-	orphan := strings.NewReplacer("ownerReferences", "former", "spec: {template", "spec: {replicas: 0, template").Replace(replicaSet("c", "r/web:1.2", ""))
-	l.put(100, orphan)
+	l.put(100, strings.Replace(strings.Replace(unwanted, "ownerReferences", "former", 1), "replicas: 0", "replicas: 0, minReadySeconds: 1", 1))
 	l.remove(100, "Deployment/web")
 	left := []string{rollout, "32-100 info: Pod web-c-1 deleted; other: 2 changes of ReplicaSet web-c, 2 changes of Pod web-c-1", "100-100 info: Deployment web deleted"}
 	l.want("ReplicaSet/web-c", 109, left...)
@@ -512,5 +513,79 @@ func TestNamespaceStory(t *testing.T) {
 	l.put(60, `{kind: Namespace, metadata: {name: shop, deletionTimestamp: "2026-01-02T14:01:00Z"}}`)
 	if diff := cmp.Diff(lines(l.tell("Deployment/web", 70)), lines(l.tell("Namespace/shop", 70))); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// TestPodsDeleted: that Pods were deleted is told if their controller did not want fewer, or newer
+// ones, and was not deleted itself.
+func TestPodsDeleted(t *testing.T) {
+	const terminating = `, deletionTimestamp: "2026-01-02T14:00:50Z"`
+	set := func(n int) string {
+		return strings.Replace(replicaSet("a", "r/web:1.0", fmt.Sprintf("replicas: %d", n)), "spec: {", fmt.Sprintf("spec: {replicas: %d, ", n), 1)
+	}
+	daemon := func(l *log, generation, desired int) {
+		l.put(19, fmt.Sprintf(`{kind: DaemonSet, metadata: {name: agent, annotations: {deprecated.daemonset.template.generation: "%d"}}, spec: {template: {spec: {containers: [{name: web, image: x}]}}}, status: {desiredNumberScheduled: %d, currentNumberScheduled: 2, updatedNumberScheduled: 2, numberReady: 2, numberAvailable: 2}}`, generation, desired))
+		for _, name := range []string{"agent-1", "agent-2"} {
+			l.put(19, strings.NewReplacer("ReplicaSet", "DaemonSet", "name: agent,", "name: agent, ").Replace(pod(name, "agent", `, labels: {pod-template-generation: "1"}`, "", running)))
+		}
+		l.remove(20, "Pod/agent-1")
+	}
+	for name, test := range map[string]struct {
+		of     string
+		events func(*log)
+		want   string
+	}{
+		"all": {"Deployment/web", func(l *log) {
+			for i := range 3 {
+				l.put(20, pod(fmt.Sprint("web-a-", i), "web-a", terminating, "", running))
+				l.put(20.1, pod(fmt.Sprint("web-a-n", i), "web-a", "", "", "phase: Pending"))
+				l.put(22, pod(fmt.Sprint("web-a-n", i), "web-a", "", "", running))
+				l.remove(23, fmt.Sprint("Pod/web-a-", i))
+			}
+		}, "20-22 warning: Deployment web: 3 of 3 Pods deleted, replaced after 2s; 3 of 3 ready all the time"},
+		"one, without a grace period": {"Deployment/web", func(l *log) { l.remove(20, "Pod/web-a-1") },
+			"20-20 warning: Deployment web: 1 of 3 Pods deleted, none replaced at the end of the story"},
+		"scaled down": {"Deployment/web", func(l *log) {
+			l.put(20, pod("web-a-1", "web-a", terminating, "", running))
+			l.put(20.1, set(2))
+		}, ""},
+		"an Event says so": {"Deployment/web", func(l *log) {
+			l.put(20, pod("web-a-1", "web-a", terminating, "", running))
+			l.event(20.1, "web-a.1", "Normal", "SuccessfulDelete", "Deleted pod: web-a-1", "ReplicaSet", "web-a")
+		}, ""},
+		"with its owner": {"Deployment/web", func(l *log) {
+			l.remove(20, "Pod/web-a-1")
+			l.remove(20.1, "ReplicaSet/web-a")
+		}, ""},
+		"with its Namespace": {"Deployment/web", func(l *log) {
+			l.put(20, `{kind: Namespace, metadata: {name: shop, deletionTimestamp: "2026-01-02T14:00:20Z"}}`)
+			l.remove(20, "Pod/web-a-1")
+		}, ""},
+		"in a gap": {"Deployment/web", func(l *log) {
+			l.gap = at(15)
+			l.remove(20, "Pod/web-a-1")
+		}, ""},
+		"after its end": {"Deployment/web", func(l *log) {
+			l.put(15, pod("web-a-1", "web-a", "", "", "phase: Succeeded"))
+			l.remove(20, "Pod/web-a-1")
+		}, ""},
+		"of a DaemonSet":            {"DaemonSet/agent", func(l *log) { daemon(l, 1, 2) }, "20-20 warning: DaemonSet agent: 1 of 2 Pods deleted, none replaced at the end of the story"},
+		"of an older template":      {"DaemonSet/agent", func(l *log) { daemon(l, 2, 2) }, ""},
+		"from a Node that is other": {"DaemonSet/agent", func(l *log) { daemon(l, 1, 1) }, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newLog(t)
+			l.initial(`{kind: Namespace, metadata: {name: shop}}`)
+			l.initial(deployment(1, 3, "r/web:1.0", "kubectl-create", "1", done(1, 3)))
+			l.initial(set(3))
+			for i := range 3 {
+				l.initial(pod(fmt.Sprint("web-a-", i), "web-a", "", "", running))
+			}
+			test.events(l)
+			got := slices.DeleteFunc(lines(l.tell(test.of, 60)), func(line string) bool { return !strings.Contains(line, " deleted, ") })
+			if text := strings.Join(got, "\n"); text != test.want {
+				t.Errorf("%q, want %q", text, test.want)
+			}
+		})
 	}
 }
