@@ -199,8 +199,13 @@ func (t *teller) concerns(th *thing, from, to time.Time) bool {
 	return t.lives == nil || slices.ContainsFunc(t.lives, func(th *thing) bool { return th.existed(from, to) })
 }
 
-// tells reports whether the story has an entry if no episode does.
+// tells reports whether the story has an entry if no episode does. What controllers change of the
+// ReplicaSet of a Deployment follows from what is told of the Deployment.
 func (t *teller) tells(e *entry) bool {
+	follows := e.Type == api.Modified && e.Kind == "ReplicaSet" && !t.isTarget(e) && e.thing.controller() != nil
+	if follows && (e.onlyStatus || slices.Equal(e.By, []string{"kube-controller-manager"})) {
+		return false
+	}
 	return t.concerns(e.thing, e.Time.Add(-maxTrail), e.Time.Add(maxTrail))
 }
 

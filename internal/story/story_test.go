@@ -365,6 +365,23 @@ func TestAutoscaler(t *testing.T) {
 	}
 }
 
+// TestFollows: what a controller changes of a Deployment's ReplicaSets is no episode, and what
+// somebody else changes is.
+func TestFollows(t *testing.T) {
+	l := newLog(t)
+	l.initial(deployment(1, 2, "r/web:1.0", "m", "1", done(1, 2)))
+	set := func(seconds float64, annotation, manager, status string) {
+		by := fmt.Sprintf(`annotations: {%s}, managedFields: [{manager: %s, operation: Update, time: "%v", fieldsV1: {"f:metadata": {"f:annotations": {"f:a": {}, "f:b": {}}}}}], ownerReferences`, annotation, manager, seconds)
+		l.put(seconds, strings.Replace(replicaSet("a", "r/web:1.0", status), "ownerReferences", by, 1))
+	}
+	l.initial(replicaSet("a", "r/web:1.0", "replicas: 2"))
+	set(100, `a: "5"`, "kube-controller-manager", "replicas: 2")
+	set(110, `a: "5"`, "kube-controller-manager", "replicas: 3")
+	l.want("Deployment/web", 200)
+	set(300, `a: "5", b: "6"`, "kubectl-annotate", "replicas: 3")
+	l.want("Deployment/web", 400, "300-300 info: ReplicaSet web-a: annotation b=6 added")
+}
+
 // TestScaledByTwo: each step has its author, and an autoscaler's reasons are said of its steps,
 // also if another scales within seconds of it.
 func TestScaledByTwo(t *testing.T) {
