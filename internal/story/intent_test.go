@@ -184,3 +184,15 @@ func TestOnDelete(t *testing.T) {
 		"21- failed: 11s after StatefulSet web was changed (image r/web:1.0 → 1.1, updated replicas 2 → 0, status.updateRevision a → b, by kubectl-set): StatefulSet web: 1 Pod ErrImagePull (manifest unknown); still so at the end of the story, with 1 of 2 ready",
 		"60- info: rollout of web from 1.0 to 1.2 (by kubectl-set), takes effect as its Pods are deleted (OnDelete): 0 of 2 Pods updated, 1 ready")
 }
+
+// TestChangedAfterCreation: a workload is created with what its first version has, even if its
+// controller sees only the next one.
+func TestChangedAfterCreation(t *testing.T) {
+	l := newLog(t)
+	l.put(5, deployment(1, 2, "r/web:1", "kubectl-create", "", ""))
+	l.put(15, deployment(2, 2, "r/web:2", "kubectl-set", "", ""))
+	l.put(16, deployment(2, 2, "r/web:2", "kubectl-set", "1", done(2, 2)))
+	l.want("Deployment/web", 60,
+		"5-15 info: Deployment web created with r/web:1 (by kubectl-create) did not complete; replaced by revision 1 (by kubectl-set), which was complete after 1s",
+		"15-16 info: rollout of web from 1 to 2 (revision 1, by kubectl-set), complete after 1s")
+}

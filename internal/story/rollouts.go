@@ -21,7 +21,7 @@ type rollout struct {
 	workload *thing
 	from, to time.Time // to is the next rollout, the deletion, or the end of the span
 	entry    *entry    // of the change; nil if it was in progress when the span begins
-	edits    []*entry  // of changes before that one, which the controller has not seen
+	edits    []*entry  // of changes before that one, which the controller has not seen; never of the creation
 	acted    bool      // the controller has seen the change
 	begin    int       // index of the state
 	end      int       // index after the last state
@@ -76,7 +76,7 @@ func rolloutsOf(th *thing, t *teller) (all []*rollout) {
 		case s.initial && !proven:
 			templates, runs = append(templates, template), template
 		case runs == nil || !reflect.DeepEqual(runs, template) || i > 0 && reaches(th.states[i-1], s):
-			if open != nil && !open.acted && t.replicaSets(th, open.after) == nil { // changed twice before the controller looked
+			if open != nil && open.before != nil && !open.acted && t.replicaSets(th, open.after) == nil { // changed twice before the controller looked
 				open.edits, open.entry, open.after, open.begin = append(open.edits, open.entry), s.entry, template, i
 			} else {
 				if open != nil {
