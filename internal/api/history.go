@@ -232,6 +232,8 @@ type Changes struct {
 type UnobservedSpan struct {
 	Resource string `json:"resource"`
 	Reason   string `json:"reason"`
+	// NoAnswer is true of a gap if the API server did not answer for most of it.
+	NoAnswer bool `json:"noAnswer,omitempty"`
 	TimeSpan
 }
 

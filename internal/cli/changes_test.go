@@ -139,6 +139,8 @@ func TestChangesOfUnrecordedTime(t *testing.T) {
 		return api.UnobservedSpan{Resource: resource, Reason: reason, TimeSpan: api.TimeSpan{From: at(from), To: at(to)}}
 	}
 	pods, nodes := span("pods", api.InGap, "14:00:00", "14:00:30"), span("nodes", api.InGap, "13:59:20", "14:00:30")
+	silent := pods
+	silent.NoAnswer = true
 	const gap = "not observed between 2026-01-02 14:00:00Z and 2026-01-02 14:00:30Z"
 	const outcome = ": of changes in that time, only the outcome is known\n"
 	const long = "not observed between 2026-01-02 13:59:20Z and 2026-01-02 14:00:30Z (some resources: from 2026-01-02 14:00:00Z)"
@@ -155,6 +157,7 @@ func TestChangesOfUnrecordedTime(t *testing.T) {
 		{"changes po -A -o json", "13:00:00", "15:00:00", []api.UnobservedSpan{pods}, 1, "on", gap + outcome},
 		{"changes po,no -A", "13:00:00", "14:00:20", []api.UnobservedSpan{nodes, pods}, 1, "on", long + outcome},
 		{"changes po -A", "13:00:00", "15:00:00", []api.UnobservedSpan{span("pods", api.Late, "14:00:00", "14:00:30")}, 1, "on", gap + came},
+		{"changes po,no -A", "13:00:00", "14:00:20", []api.UnobservedSpan{nodes, silent}, 1, "on", long + ", because the API server did not answer" + outcome},
 		{"changes po,no -A", "13:00:00", "15:00:00", []api.UnobservedSpan{span("nodes", api.Late, "14:00:00", "14:00:20"), pods}, 1, "on",
 			gap + ": of changes in that time, what is known has the time of its end\n"},
 		{"changes po -A --limit=100", "14:00:30", "15:00:00", nil, 1, "on", ""},

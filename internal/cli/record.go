@@ -206,8 +206,9 @@ func outages(gaps []api.UnobservedSpan, stamp func(time.Time) string) (lines []s
 	for i := 0; i < len(gaps); {
 		// A resource that is quiet was observed last before the others, up to twenty seconds.
 		first, latest, last, reasons := gaps[i].From, gaps[i].From, gaps[i].To, map[string]bool{gaps[i].Reason: true}
+		noAnswer := gaps[i].NoAnswer
 		for i++; i < len(gaps) && !gaps[i].From.After(last); i++ {
-			latest, reasons[gaps[i].Reason] = gaps[i].From, true
+			latest, reasons[gaps[i].Reason], noAnswer = gaps[i].From, true, noAnswer || gaps[i].NoAnswer
 			if gaps[i].To.After(last) {
 				last = gaps[i].To
 			}
@@ -215,6 +216,9 @@ func outages(gaps []api.UnobservedSpan, stamp func(time.Time) string) (lines []s
 		line := refusal.NotObserved(first, last, stamp)
 		if stamp(latest) != stamp(first) {
 			line += fmt.Sprintf(" (some resources: from %s)", stamp(latest))
+		}
+		if noAnswer {
+			line += ", because the API server did not answer"
 		}
 		switch {
 		case !reasons[api.Late]:

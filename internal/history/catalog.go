@@ -11,14 +11,51 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"time"
 
 	"github.com/watchkeeper/watchkeeper/informer/kube"
 )
 
 // identity is the record at tableFormat: the format and the cluster of the store.
 type identity struct {
-	Format  int    `json:"format"`
-	Cluster string `json:"cluster"`
+	Format  int      `json:"format"`
+	Cluster string   `json:"cluster"`
+	Outages []Outage `json:"outages,omitempty"` // the newest, in order; earlier versions ignore them
+}
+
+// An Outage is a time in which the API server did not answer: why a [Gap] is one.
+type Outage struct {
+	Since time.Time `json:"since"`
+	Until time.Time `json:"until"`
+}
+
+// maxOutages limits the outages that are kept.
+const maxOutages = 100
+
+// Outages returns the newest outages, in order.
+func (s *Store) Outages() ([]Outage, error) {
+	if err := s.acquire(); err != nil {
+		return nil, err
+	}
+	defer s.release()
+	var id identity
+	_, err := s.getJSON([]byte{tableFormat}, &id)
+	return id.Outages, err
+}
+
+// AddOutage records an outage that is over. Only one goroutine may call it.
+func (s *Store) AddOutage(o Outage) error {
+	if err := s.acquire(); err != nil {
+		return err
+	}
+	defer s.release()
+	var id identity
+	if _, err := s.getJSON([]byte{tableFormat}, &id); err != nil {
+		return err
+	}
+	id.Outages = append(id.Outages, Outage{o.Since.UTC().Truncate(time.Millisecond), o.Until.UTC().Truncate(time.Millisecond)})
+	id.Outages = id.Outages[max(0, len(id.Outages)-maxOutages):]
+	return s.setJSON([]byte{tableFormat}, id)
 }
 
 // streamRecord is the record of a stream at tableStream.
@@ -62,13 +99,13 @@ func (s *Store) identify(readOnly bool) error {
 	case !found && (cluster == "" || readOnly):
 		return corrupt("the format record is missing")
 	case !found:
-		return s.setJSON([]byte{tableFormat}, identity{formatVersion, cluster})
+		return s.setJSON([]byte{tableFormat}, identity{Format: formatVersion, Cluster: cluster})
 	case id.Format > formatVersion:
 		return fmt.Errorf("%w: format %d, this version reads up to %d", ErrNewerFormat, id.Format, formatVersion)
 	case id.Cluster != cluster && cluster != "":
 		return fmt.Errorf("%w: it is of cluster %s, not %s", ErrOtherCluster, id.Cluster, cluster)
 	case id.Format < formatVersion && !readOnly:
-		return s.setJSON([]byte{tableFormat}, identity{formatVersion, id.Cluster})
+		return s.setJSON([]byte{tableFormat}, identity{Format: formatVersion, Cluster: id.Cluster})
 	}
 	return nil
 }

@@ -45,7 +45,7 @@ func TestFormat1(t *testing.T) {
 	} {
 		s := must(Open(dir, step.opts))
 		var id identity
-		if found, err := s.getJSON([]byte{tableFormat}, &id); !found || err != nil || id != (identity{step.format, "c1"}) {
+		if found, err := s.getJSON([]byte{tableFormat}, &id); !found || err != nil || id.Format != step.format || id.Cluster != "c1" {
 			t.Errorf("it is %+v, %v", id, err)
 		}
 		if diff := cmp.Diff(want, describe(t, s, heads)); diff != "" {
@@ -149,7 +149,7 @@ func TestRefusedUnchanged(t *testing.T) {
 	} {
 		disk := vfs.NewCrashableMem()
 		db := must(pebble.Open("d", &pebble.Options{FS: disk, FormatMajorVersion: pebble.FormatMinSupported, Logger: &pebbleLog{log: testLog(io.Discard)}}))
-		if err := db.Set([]byte{tableFormat}, must(json.Marshal(identity{test.format, "c"})), pebble.Sync); err != nil {
+		if err := db.Set([]byte{tableFormat}, must(json.Marshal(identity{Format: test.format, Cluster: "c"})), pebble.Sync); err != nil {
 			t.Fatal(err)
 		}
 		crashed := disk.CrashClone(vfs.CrashCloneCfg{})

@@ -175,7 +175,7 @@ func TestOpenRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	s = must(Open(dir, Options{Cluster: "c"}))
-	if err := s.setJSON([]byte{tableFormat}, identity{formatVersion + 1, "c"}); err != nil {
+	if err := s.setJSON([]byte{tableFormat}, identity{Format: formatVersion + 1, Cluster: "c"}); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Close(); err != nil {

@@ -141,6 +141,13 @@ func TestFindingsUnobserved(t *testing.T) {
 	if got := titles(10); !slices.Equal(got, []string{want}) {
 		t.Errorf("in a gap: %q, want %q", got, want)
 	}
+	if err := f.Store.AddOutage(history.Outage{Since: f.At(2), Until: f.At(19)}); err != nil {
+		t.Fatal(err)
+	}
+	want = strings.Replace(want, "the moment is in a gap of the record", "the API server did not answer then", 1)
+	if got := titles(10); !slices.Equal(got, []string{want}) {
+		t.Errorf("in an outage: %q, want %q", got, want)
+	}
 	want = "info 1 resource not observed: nodes the record begins later: all is known from " + second(5)
 	if got := titles(0); !slices.Equal(got, []string{want}) {
 		t.Errorf("before: %q, want %q", got, want)

@@ -23,6 +23,7 @@ import (
 // range has no begin), whole gaps, and since recording stopped or the API server was last
 // heard.
 func (c *call) unobserved(resources []kube.Resource, from, to time.Time) (all []api.UnobservedSpan) {
+	outages, _ := c.store.Outages()
 	for _, r := range resources {
 		add := func(reason string, since, until time.Time) {
 			if since.IsZero() { // nothing was ever recorded of it: not since others are
@@ -31,7 +32,8 @@ func (c *call) unobserved(resources []kube.Resource, from, to time.Time) (all []
 				}
 			}
 			if since.Before(to) && from.Before(until) && since.Before(until) {
-				all = append(all, api.UnobservedSpan{Resource: r.GroupResource(), Reason: reason, TimeSpan: api.TimeSpan{From: since.UTC(), To: until.UTC()}})
+				silent := (reason == api.InGap || reason == api.Late) && slices.ContainsFunc(outages, func(o history.Outage) bool { return mostOf(since, until, o.Since, o.Until) })
+				all = append(all, api.UnobservedSpan{Resource: r.GroupResource(), Reason: reason, NoAnswer: silent, TimeSpan: api.TimeSpan{From: since.UTC(), To: until.UTC()}})
 			}
 		}
 		streams := c.store.Streams(r)
@@ -62,6 +64,12 @@ func (c *call) unobserved(resources []kube.Resource, from, to time.Time) (all []
 		all = all[more:]
 	}
 	return all
+}
+
+// mostOf reports whether another span has more than half of a span.
+func mostOf(from, to, otherFrom, otherTo time.Time) bool {
+	both, ok := inside(from, to, otherFrom, otherTo)
+	return ok && 2*both.To.Sub(both.From) > to.Sub(from)
 }
 
 // begin returns when the record of a resource begins.
@@ -193,6 +201,9 @@ func (f *finder) unknown(r kube.Resource, at time.Time, why error) findings.Unkn
 		for _, span := range f.unobserved([]kube.Resource{r}, at, at.Add(time.Millisecond)) {
 			if span.Reason == api.InGap || span.Reason == api.Late {
 				u.Since, u.Until = span.From, span.To
+				if span.NoAnswer {
+					u.Reason = "the API server did not answer then"
+				}
 			}
 		}
 	default:

@@ -191,6 +191,7 @@ func (s *session) trim() {
 // at its end.
 func (s *session) listen() {
 	recorded, clock := time.Now(), s.r.opts.Now()
+	var since time.Time // of the outage
 	for was := false; sleep(s.ctx, s.r.listenEvery); {
 		contact := s.r.opts.Upstream.Contact()
 		now := s.r.opts.Now()
@@ -205,7 +206,13 @@ func (s *session) listen() {
 		if outage == was {
 			continue
 		}
-		was = outage
+		if was = outage; !outage {
+			if err := s.store.AddOutage(history.Outage{Since: since, Until: now}); err != nil {
+				s.r.log.Warn("cannot record that the API server did not answer", "since", since, "err", err)
+			}
+		} else if since = now; !contact.Since.IsZero() {
+			since = now.Add(-time.Since(contact.Since))
+		}
 		for _, t := range s.all() {
 			if outage {
 				t.silent(true)

@@ -188,7 +188,7 @@ func TestEndOfWatch(t *testing.T) {
 }
 
 // TestOutageOutlived: if a watch outlives an outage of the API server, what it sends at the
-// end comes late.
+// end comes late. That the API server did not answer is recorded.
 func TestOutageOutlived(t *testing.T) {
 	for name, read := range modes {
 		inBubble(t, name, func(t *testing.T) {
@@ -218,7 +218,11 @@ func TestOutageOutlived(t *testing.T) {
 			}
 			g.recorded(after)
 			g.watched()
-			checkLate(t, st, before, after)
+			gap := checkLate(t, st, before, after)
+			until(t, "an outage", func() bool { all, _ := r.Store().Outages(); return len(all) == 1 })
+			if all, err := r.Store().Outages(); err != nil || !all[0].Since.Before(gap.Until) || !all[0].Until.After(gap.Since) || all[0].Until.Sub(all[0].Since) < 20*time.Millisecond {
+				t.Errorf("outages %v, %v, and the gap is %v", all, err, gap)
+			}
 		})
 	}
 }

@@ -260,7 +260,7 @@ func (p *printer) notes() (lines []string) {
 	lines = append(lines, p.LeftOut...)
 	var begins []string
 	begun := map[string][]string{}
-	type span struct{ reason, from, to string }
+	type span struct{ why, from, to string }
 	var order []span
 	resources := map[span][]string{}
 	for _, u := range p.Unobserved {
@@ -273,7 +273,7 @@ func (p *printer) notes() (lines []string) {
 			}
 			continue
 		}
-		s := span{u.Reason, p.stamp(u.From), p.stamp(u.To)}
+		s := span{why(u), p.stamp(u.From), p.stamp(u.To)}
 		if !slices.Contains(order, s) {
 			order = append(order, s)
 		}
@@ -282,18 +282,15 @@ func (p *printer) notes() (lines []string) {
 	for _, begin := range begins {
 		lines = append(lines, fmt.Sprintf("not recorded before %s: %s", begin, strings.Join(begun[begin], ", ")))
 	}
-	says := map[string]string{
-		api.InGap: "not observed", api.Late: "observed late", api.RecordingStopped: "not recorded any more", api.NoAnswer: "not known, because the API server did not answer",
-	}
 	few := len(order) <= maxSpans || p.Verbose
 	told := map[string]bool{}
 	for _, s := range order {
 		switch {
 		case few:
-			lines = append(lines, fmt.Sprintf("%s from %s to %s: %s", says[s.reason], s.from, s.to, strings.Join(resources[s], ", ")))
-		case !told[s.reason]:
-			told[s.reason] = true
-			lines = append(lines, p.spans(s.reason, says[s.reason]))
+			lines = append(lines, fmt.Sprintf("%s from %s to %s: %s", s.why, s.from, s.to, strings.Join(resources[s], ", ")))
+		case !told[s.why]:
+			told[s.why] = true
+			lines = append(lines, p.spans(s.why))
 		}
 	}
 	return lines
@@ -302,11 +299,22 @@ func (p *printer) notes() (lines []string) {
 // maxSpans is how many spans without observation a story names, each in a line.
 const maxSpans = 3
 
-// spans says in one line when something was not observed.
-func (p *printer) spans(reason, says string) string {
+// why says what is not known of a time, and why.
+func why(u api.UnobservedSpan) string {
+	text := map[string]string{
+		api.InGap: "not observed", api.Late: "observed late", api.RecordingStopped: "not recorded any more", api.NoAnswer: "not known, because the API server did not answer",
+	}[u.Reason]
+	if u.NoAnswer {
+		text += " (the API server did not answer)"
+	}
+	return text
+}
+
+// spans says in one line when something was not observed for a reason.
+func (p *printer) spans(reason string) string {
 	n, from, to := 0, time.Time{}, time.Time{}
 	var resources []string
-	all := slices.DeleteFunc(slices.Clone(p.Unobserved), func(u api.UnobservedSpan) bool { return u.Reason != reason })
+	all := slices.DeleteFunc(slices.Clone(p.Unobserved), func(u api.UnobservedSpan) bool { return why(u) != reason })
 	slices.SortStableFunc(all, func(a, b api.UnobservedSpan) int { return a.From.Compare(b.From) })
 	for _, u := range all {
 		if n == 0 || u.From.After(to) { // those of several resources that overlap are one
@@ -322,5 +330,5 @@ func (p *printer) spans(reason, says string) string {
 			resources = append(resources, u.Resource)
 		}
 	}
-	return fmt.Sprintf("%s in %s between %s and %s (-v lists them): %s", says, words.Count(n, "span"), p.stamp(from), p.stamp(to), strings.Join(resources, ", "))
+	return fmt.Sprintf("%s in %s between %s and %s (-v lists them): %s", reason, words.Count(n, "span"), p.stamp(from), p.stamp(to), strings.Join(resources, ", "))
 }

@@ -61,6 +61,8 @@ func TestHeader(t *testing.T) {
 		{"from then on", time.UTC, []api.UnobservedSpan{before("pods", 20)}, "Pod web, 2026-01-02 12:20:00 to 13:00:00 UTC (nothing is recorded before)\n"},
 		{"some from then on", time.UTC, []api.UnobservedSpan{before("pods", 10), before("nodes", 20)}, "Pod web, 2026-01-02 12:00:00 to 13:00:00 UTC\nnot recorded before 2026-01-02 12:10:00Z: pods\nnot recorded before 2026-01-02 12:20:00Z: nodes\n"},
 		{"after an episode", time.UTC, []api.UnobservedSpan{before("nodes", 40)}, "Pod web, 2026-01-02 12:00:00 to 13:00:00 UTC\nnot recorded before 2026-01-02 12:40:00Z: nodes\n"},
+		{"an outage", time.UTC, []api.UnobservedSpan{{Resource: "pods", Reason: api.InGap, NoAnswer: true, TimeSpan: api.TimeSpan{From: noon.Add(time.Minute), To: noon.Add(2 * time.Minute)}}},
+			"Pod web, 2026-01-02 12:00:00 to 13:00:00 UTC\nnot observed (the API server did not answer) from 2026-01-02 12:01:00Z to 2026-01-02 12:02:00Z: pods\n"},
 		{"another zone", zone, nil, "Pod web, 2026-01-02 17:30:00 to 18:30:00 UTC+05:30\n"},
 	} {
 		s := api.Story{Kind: "Pod", Name: "web", From: noon, To: noon.Add(time.Hour), Unobserved: test.unobserved, Episodes: []api.Episode{
