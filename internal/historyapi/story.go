@@ -96,15 +96,15 @@ func (c *call) story() (any, error) {
 		return nil, &status.Error{Status: s}
 	}
 	in.Last = w.last(t.Resource, in.Objects)
-	out := story.Tell(in)
-	out.NotRecorded, out.Denied, out.LeftOut = w.notRecorded(), w.denied, w.leftOut()
 	var read []kube.Resource
 	for _, r := range w.order {
 		if !slices.Contains(read, r.resource) {
 			read = append(read, r.resource)
 		}
 	}
-	out.Unobserved = c.unobserved(read, w.from, w.to)
+	in.Unobserved = c.unobserved(read, w.from, w.to)
+	out := story.Tell(in)
+	out.NotRecorded, out.Denied, out.LeftOut, out.Unobserved = w.notRecorded(), w.denied, w.leftOut(), in.Unobserved
 	c.addLogs(&out, in.Objects)
 	return out, nil
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/watchkeeper/watchkeeper/internal/api"
+	"github.com/watchkeeper/watchkeeper/internal/story"
 )
 
 // alone returns a Pod without a controller.
@@ -164,6 +165,29 @@ func TestNodeLost(t *testing.T) {
 	l.put(70, node("True", "KubeletReady", "", ""))
 	l.remove(71, "Pod/web-a-1")
 	l.want("Pod/web-a-1", 180, "10-70 "+lost+"; over after 1m")
+}
+
+// TestNodeAfterOutage: that a Node was not observed shortly before it is NotReady is told with it.
+func TestNodeAfterOutage(t *testing.T) {
+	span := func(reason string, noAnswer bool, to float64) api.UnobservedSpan {
+		return api.UnobservedSpan{Resource: "nodes", Reason: reason, NoAnswer: noAnswer, TimeSpan: api.TimeSpan{From: at(1), To: at(to)}}
+	}
+	const lost = "Node n1 NotReady (NodeStatusUnknown: Kubelet stopped posting node status); still so at the end of the story"
+	for want, spans := range map[string][]api.UnobservedSpan{
+		"right after the API server did not answer for 59s: " + lost: {span(api.InGap, true, 60)},
+		"45s after the API server did not answer for 15s: " + lost:   {span(api.Late, true, 16)},
+		"11s after nothing was observed for 49s: " + lost:            {span(api.InGap, false, 50), span(api.NoAnswer, true, 60)},
+		lost: {span(api.InGap, true, 9), span(api.InGap, true, 70)},
+	} {
+		l := newLog(t)
+		l.initial(node("True", "KubeletReady", "", ""))
+		l.put(61, node("Unknown", "NodeStatusUnknown", "Kubelet stopped posting node status.", ""))
+		in := l.input("Node/n1", 120)
+		in.Unobserved = spans
+		if got := lines(story.Tell(in)); len(got) != 1 || got[0] != "61- failed: "+want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
 }
 
 // TestMarkedLater: what is said of a Pod after its deletion was requested is not why.

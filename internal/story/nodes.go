@@ -105,8 +105,35 @@ func (t *teller) tellNode(node *thing, span span, state, severity string) {
 		title += "; over after " + t.took(span.from, span.to)
 	}
 	ep.Title = title
+	if state == "NotReady" {
+		ep.before = t.unobservedBefore(node, span.from)
+	}
 	ep.covers = func(e *entry) bool { return e.thing == node || slices.Contains(pods, e.thing) }
 	t.add(ep)
+}
+
+// maxGrace is how long after an outage of the API server a Node may become NotReady because of it:
+// the node controller waits for a lease for 40 seconds, and the kubelet renews it every ten.
+const maxGrace = 50 * time.Second
+
+// unobservedBefore says that a Node was not observed until shortly before a time; "" if it was. An
+// API server that did not answer is a reason for which no kubelet could post its status.
+func (t *teller) unobservedBefore(node *thing, at time.Time) string {
+	for _, u := range slices.Backward(t.Unobserved) {
+		gap := u.Reason == api.InGap || u.Reason == api.Late
+		if !gap || u.Resource != node.resource.GroupResource() || u.To.Sub(u.From) < maxTogether || !within(at, u.To, u.To.Add(maxGrace)) {
+			continue
+		}
+		when, what := "right after ", "nothing was observed for "
+		if pause := at.Sub(u.To); pause >= 2*time.Second {
+			when = words.Duration(pause) + " after "
+		}
+		if u.NoAnswer {
+			what = "the API server did not answer for "
+		}
+		return when + what + words.Duration(u.To.Sub(u.From))
+	}
+	return ""
 }
 
 // stillTerminating says how many of some Pods that were to go are there.

@@ -59,6 +59,8 @@ type Input struct {
 	From, To time.Time
 	Last     time.Time // after which nothing is known of the object until To; zero if it is
 	Objects  []Object  // among them the object itself; Events are objects, too
+
+	Unobserved []api.UnobservedSpan // of the resources of the objects, in order
 }
 
 // A teller writes one story.
