@@ -338,7 +338,7 @@ func (o *changesOptions) print(w io.Writer, c api.ObjectChange) error {
 	what := cmp.Or(strings.Join(c.Summary, "; "), strings.ToLower(c.Type))
 	what += o.doubt(c.Change)
 	_, err := fmt.Fprintf(w, "%s  %s  %s %s  %s%s\n", o.stamp(c.Time), o.paint(yellow, fmt.Sprintf("%-8s", c.ResourceVersion)),
-		o.paint(color, sign), o.paint(bold, c.Resource+" "+termtext.Plain(name)), termtext.Plain(what), o.paint(dim, termtext.Plain(by(c.By))))
+		o.paint(color, sign), o.paint(bold, termtext.Plain(c.Resource+" "+name)), termtext.Plain(what), o.paint(dim, termtext.Plain(by(c.By))))
 	if err != nil || !o.patch {
 		return err
 	}

@@ -355,7 +355,7 @@ func (o *diffOptions) print(w io.Writer, n named, d api.Difference) error {
 	if d.Selection != "" {
 		what = d.Selection + " the selection: " + what
 	}
-	_, err := fmt.Fprintf(w, "%s %s  %s%s\n", o.paint(color, sign), o.paint(bold, n.resource.GroupResource()+" "+termtext.Plain(name)), termtext.Plain(what), o.paint(dim, termtext.Plain(by(d.By))))
+	_, err := fmt.Fprintf(w, "%s %s  %s%s\n", o.paint(color, sign), o.paint(bold, termtext.Plain(n.resource.GroupResource()+" "+name)), termtext.Plain(what), o.paint(dim, termtext.Plain(by(d.By))))
 	if err != nil || !o.patch {
 		return err
 	}

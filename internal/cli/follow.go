@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/watchkeeper/watchkeeper/internal/api"
-	"github.com/watchkeeper/watchkeeper/internal/cli/termtext"
 )
 
 const (
@@ -171,13 +170,14 @@ func (o *changesOptions) next(ctx context.Context, f *follower, query url.Values
 
 // printNew prints a change without a pager.
 func (o *changesOptions) printNew(c api.ObjectChange) error {
+	out := o.guarded(o.out)
 	if o.format == "text" {
-		return o.print(termtext.NewWriter(o.out), c)
+		return o.print(out, c)
 	}
 	line, err := json.Marshal(c)
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(o.out, "%s\n", line)
+	_, err = fmt.Fprintf(out, "%s\n", line)
 	return err
 }

@@ -5,6 +5,7 @@ package cli
 
 import (
 	"context"
+	"io"
 	"net/http"
 
 	"github.com/spf13/cobra"
@@ -21,6 +22,7 @@ func newGet(s streams) *cobra.Command {
 	return get.New(get.Options{
 		IOStreams: genericiooptions.IOStreams{In: s.in, Out: s.out, ErrOut: s.err},
 		UserAgent: userAgent(),
+		Guard:     func(w io.Writer) io.Writer { return termtext.NewWriter(w, false) },
 		Moment: func(ctx context.Context, flags *connect.Flags, text string) (string, error) {
 			c := &client{streams: s, flags: flags}
 			if err := c.prepareScope(ctx, false); err != nil {
@@ -36,5 +38,5 @@ func newGet(s streams) *cobra.Command {
 }
 
 func newSheet(s streams) *cobra.Command {
-	return sheetcmd.New(sheetcmd.Options{In: s.in, Out: termtext.NewWriter(s.out), Err: s.err, UserAgent: userAgent()})
+	return sheetcmd.New(sheetcmd.Options{In: s.in, Out: termtext.NewWriter(s.out, false), Err: s.err, UserAgent: userAgent()})
 }

@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -18,12 +19,15 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/sheet"
 )
 
-// forged is a text that moves the cursor, erases a line, turns the direction of writing and
-// begins a line of its own.
-const forged = "\x1b[1A\x1b[2K\u009b1A\u202e\a\r\nFORGED "
+// forged is a text that moves the cursor, erases a line, sets the title, hides text, turns the
+// direction of writing, has a colour of the commands and begins a line of its own.
+const forged = "\x1b[1A\x1b[2K\x1b]0;T\a\x1b[8m\u009b1A\u202e\x1b[31mRED\r\nFORGED "
 
-// hostileRecording writes the recording of the demo with forged in the names of Pods and
-// ReplicaSets and in what objects say.
+// ours matches the colours of the commands.
+var ours = regexp.MustCompile(`\x1b\[(0|1|2|31|32|33|36)m`)
+
+// hostileRecording writes the recording of the demo with forged in the names of Pods,
+// ReplicaSets and columns, and in what objects say and tables show.
 func hostileRecording(t *testing.T) string {
 	t.Helper()
 	quoted, err := json.Marshal(forged)
@@ -35,7 +39,16 @@ func hostileRecording(t *testing.T) string {
 	for _, field := range []string{"manager", "message", "image", "reason", "command"} {
 		pairs = append(pairs, `"`+field+`":"`, `"`+field+`":"`+in)
 	}
-	all := strings.Split(strings.NewReplacer(pairs...).Replace(strings.Join(recordingLines(t, "../../demo/incident.wkr"), "\n")), "\n")
+	objects := strings.NewReplacer(append(pairs, `"cells":["`, `"cells":["`+in)...)
+	columns := strings.NewReplacer(`"name":"Ready"`, `"name":"`+in+`Ready"`, `"name":"IP"`, `"name":"`+in+`IP"`)
+	all := recordingLines(t, "../../demo/incident.wkr")
+	for i, line := range all {
+		if strings.HasPrefix(line, `{"columns":`) {
+			all[i] = columns.Replace(line)
+		} else {
+			all[i] = objects.Replace(line)
+		}
+	}
 	file := filepath.Join(t.TempDir(), "hostile.wkr")
 	record(t, file, slices.Values(all))
 	return file
@@ -62,17 +75,22 @@ func TestHostileTexts(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	tried := []string{"serve", "completion", "version"} // they print nothing of a cluster
+	// They print nothing of a cluster, and at runs kubectl, which writes to the terminal itself.
+	tried := []string{"serve", "completion", "version", "at"}
 	const at = "2026-11-21T23:52:30Z"
 	pod := "pod/checkout-" + forged + "979d84455-wkkmb"
 	for _, line := range [][]string{
-		{"get", "pods,deploy", "-n", "shop", "--at", at}, {"get", "pods", "-n", "shop", "-o", "wide", "--at", at}, {"get", pod, "-n", "shop", "--at", at},
+		{"get", "pods,deploy", "-n", "shop", "--at", at}, {"get", "pods", "-n", "shop", "-o", "name", "--at", at},
+		{"get", "pods", "-n", "shop", "-o", "custom-columns=A:.metadata.name", "--at", at}, {"get", "pods", "-n", "shop", "--show-labels", "--at", at},
+		{"history", "deployment/checkout", "-n", "shop", "-p", "--color=always"}, {"story", "deployment/checkout", "-n", "shop", "-v", "--color=always"},
+		{"diagnose", "-A", "--color=always", "--at", at}, {"changes", "-A", "-p", "--since", "2026-11-21T23:49:00Z", "--color=always"},
+		{"diff", "-A", "-p", "--from", "2026-11-21T23:50:00Z", "--to", at, "--color=always"},
+		{"get", "pods", "-n", "shop", "-o", "wide", "--at", at}, {"get", pod, "-n", "shop", "--at", at},
 		{"history", "deployment/checkout", "-n", "shop", "-p"}, {"history", pod, "-n", "shop"}, {"history", "pod/" + forged, "-n", "shop"},
 		{"story", "deployment/checkout", "-n", "shop", "-v"}, {"story", "deployment/checkout", "-n", "shop", "-v", "-o", "markdown"}, {"story", pod, "-n", "shop"},
 		{"diagnose", "-A", "--at", at}, {"diagnose", "-n", "shop", "--at", at}, {"diagnose", "-n", forged},
 		{"changes", "-A", "-p", "--since", "2026-11-21T23:49:00Z"}, {"changes", "pods", "-n", forged},
 		{"diff", "-A", "-p", "--from", "2026-11-21T23:50:00Z", "--to", at}, {"diff", pod, "-n", "shop", "--from", "2026-11-21T23:50:00Z", "--to", at},
-		{"at", at, "-n", "shop", "--", "get", "pods"},
 		{"record", "status"}, {"record", "export", "-o", filepath.Join(t.TempDir(), "out.wkr")},
 		{"sheet", book, "pods", "-n", "shop", "--columns", "spec.containers[0].image"}, {"sheet", book}, {"sheet", applied, "--apply", "--yes"},
 		{"open", filepath.Join(t.TempDir(), forged)}, {forged}, {"history", "--" + forged},
@@ -85,9 +103,6 @@ func TestHostileTexts(t *testing.T) {
 			if line[0] == "__complete" {
 				args = append([]string{line[0], line[1], "--server=" + server}, line[2:]...)
 			}
-			if line[0] == "at" {
-				args = append([]string{line[0], line[1], "--server=" + server}, line[2:]...)
-			}
 		}
 		out, errs, _ := run(args...)
 		t.Logf("%.60q: %d and %d bytes", line, len(out), len(errs))
@@ -95,8 +110,14 @@ func TestHostileTexts(t *testing.T) {
 			t.Errorf("%q prints nothing", line)
 		}
 		for text := range strings.Lines(out + errs) {
-			if strings.HasPrefix(text, "FORGED") {
+			if strings.HasPrefix(text, "FORGED") && line[0] != "get" { // kubectl keeps the line ends of names
 				t.Errorf("%q prints a line of the attacker: %q", line, text)
+			}
+			if slices.Contains(line, "--color=always") {
+				if i := strings.Index(text, "\x1b[31mRED"); i >= 0 {
+					t.Errorf("%q prints a colour of the attacker: %.200q", line, text[max(0, i-80):])
+				}
+				text = ours.ReplaceAllString(text, "")
 			}
 			if i := strings.IndexFunc(text, func(r rune) bool {
 				return r != '\n' && r != '\t' && (unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r))

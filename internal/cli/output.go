@@ -125,13 +125,14 @@ func (o *output) diff(w io.Writer, name string, before, after json.RawMessage) e
 	if err != nil {
 		return err
 	}
+	name = termtext.Plain(name)
 	unified, err := udiff.ToUnified("a/"+name, "b/"+name, old, udiff.Lines(old, now), udiff.DefaultContextLines)
 	if err != nil {
 		return err
 	}
 	longer := 0
 	for line := range strings.Lines(unified) {
-		line = strings.TrimSuffix(line, "\n")
+		line = termtext.Line(strings.TrimSuffix(line, "\n"))
 		switch {
 		case strings.HasPrefix(line, "--- "), strings.HasPrefix(line, "+++ "):
 			line = o.paint(bold, line)
@@ -203,6 +204,15 @@ func toYAML(text []byte) ([]byte, error) {
 // JSON escapes.
 var notInYAML = regexp.MustCompile(`[\x{7f}-\x{84}\x{86}-\x{9f}\x{fffe}\x{ffff}]`)
 
+// guarded returns a writer to w that keeps texts of the cluster from controlling a terminal.
+// JSON and YAML for programs stay as they are.
+func (o *output) guarded(w io.Writer) io.Writer {
+	if o.format == "text" || terminal(w) {
+		return termtext.NewWriter(w, o.colored)
+	}
+	return w
+}
+
 // page calls print with the pager as its output if standard output is a terminal,
 // else with standard output. A pager that the user closes early is no error.
 func (o *output) page(s streams, print func(io.Writer) error) error {
@@ -213,10 +223,7 @@ func (o *output) page(s streams, print func(io.Writer) error) error {
 			pager = ""
 		}
 	}
-	out := s.out
-	if o.format == "text" || terminal(out) {
-		out = termtext.NewWriter(out)
-	}
+	out := o.guarded(s.out)
 	if !terminal(s.out) || pager == "" || pager == "cat" || o.format != "text" {
 		return enough(print(out))
 	}
@@ -230,7 +237,7 @@ func (o *output) page(s streams, print func(io.Writer) error) error {
 	if err := cmd.Start(); err != nil {
 		return enough(print(out))
 	}
-	failed := print(termtext.NewWriter(in))
+	failed := print(termtext.NewWriter(in, o.colored))
 	if err := in.Close(); failed == nil {
 		failed = err
 	}

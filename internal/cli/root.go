@@ -49,7 +49,7 @@ func (e exitError) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
 // Main runs the command line args, of which the first is the path of the program, and
 // returns the exit code.
 func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	stderr = termtext.NewWriter(stderr)
+	stderr = termtext.NewWriter(stderr, false)
 	root := newRoot(streams{in: stdin, out: stdout, err: stderr})
 	name := naming(args[0], root)
 	root.SetArgs(args[1:])

@@ -8,6 +8,8 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
+	"slices"
 	"strings"
 	"sync"
 
@@ -35,6 +37,8 @@ func (e ExitError) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
 type Options struct {
 	genericiooptions.IOStreams
 	UserAgent string
+	// Guard returns a writer to w that keeps texts of the cluster from controlling a terminal.
+	Guard func(w io.Writer) io.Writer
 	// Moment returns the path of a moment of the past below a gateway's URL, such as
 	// /at/rv:12031, from the text of --at.
 	Moment func(ctx context.Context, flags *connect.Flags, text string) (string, error)
@@ -45,7 +49,8 @@ type command struct {
 	Options
 	flags            *connect.Flags
 	factory          cmdutil.Factory
-	program          string // as the user calls it
+	kubectlOut       struct{ io.Writer } // standard output of kubectl's command
+	program          string              // as the user calls it
 	at               string
 	speed            float64
 	plain            bool
@@ -58,7 +63,10 @@ func New(o Options) *cobra.Command {
 	c.flags.UserAgent = o.UserAgent
 	c.flags.WithDeprecatedPasswordFlag().WithWarningPrinter(o.IOStreams)
 	c.factory = cmdutil.NewFactory(c.flags)
-	cmd := get.NewCmdGet("kubectl", c.factory, o.IOStreams) // kubectl api-resources has no counterpart here
+	c.kubectlOut.Writer = o.Out
+	s := o.IOStreams
+	s.Out = &c.kubectlOut
+	cmd := get.NewCmdGet("kubectl", c.factory, s) // kubectl api-resources has no counterpart here
 	kubectl := cmd.Run
 	cmd.Run = nil
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -175,8 +183,20 @@ func (c *command) run(cmd *cobra.Command, args []string, kubectl func(*cobra.Com
 	}
 }
 
+// isForPeople reports whether the output is read by people: a table, names, or anything in a
+// terminal. kubectl writes column headers and names as the API server sends them. Other
+// output is for programs, and keeps all characters.
+func (c *command) isForPeople(cmd *cobra.Command) bool {
+	format, _, _ := strings.Cut(cmdutil.GetFlagString(cmd, "output"), "=")
+	return isTerminal(c.Out) || slices.Contains([]string{"", "wide", "name", "custom-columns", "custom-columns-file"}, format) &&
+		cmdutil.GetFlagString(cmd, "raw") == "" && cmdutil.GetFlagString(cmd, "template") == ""
+}
+
 // kubectl runs kubectl's command.
 func (c *command) kubectl(cmd *cobra.Command, args []string, run func(*cobra.Command, []string)) (err error) {
+	if c.isForPeople(cmd) {
+		c.kubectlOut.Writer = c.Guard(c.Out)
+	}
 	panicOnFatal()
 	defer func() {
 		if v := recover(); v != nil {

@@ -23,6 +23,14 @@ func TestPlain(t *testing.T) {
 	}
 }
 
+// TestWithoutColour: where a command uses no colours, none passes.
+func TestWithoutColour(t *testing.T) {
+	var got strings.Builder
+	if _, err := NewWriter(&got, false).Write([]byte("\x1b[31mred\x1b[0m\n")); err != nil || got.String() != "\uFFFD[31mred\uFFFD[0m\n" {
+		t.Errorf("got %q, error %v", got.String(), err)
+	}
+}
+
 // TestWriter: what is written cannot control the terminal, however it is cut; colours can.
 func TestWriter(t *testing.T) {
 	for text, want := range map[string]string{
@@ -31,10 +39,11 @@ func TestWriter(t *testing.T) {
 		"\x1b]52;c;ZXZpbA==\a\u009b2J\u202eé😀\n": "\uFFFD]52;c;ZXZpbA==\uFFFD\uFFFD2J\uFFFDé😀\n",
 		"\xff\x9b2J and the end":                 "\uFFFD\uFFFD2J and the end",
 		"\x1b[38;5;1mno\x1b[8":                   "\uFFFD[38;5;1mno",
+		"\x1b[8mhidden\x1b[7m\n":                 "\uFFFD[8mhidden\uFFFD[7m\n",
 	} {
 		for size := 1; size <= len(text); size++ {
 			var got strings.Builder
-			w := NewWriter(&got)
+			w := NewWriter(&got, true)
 			for rest := text; rest != ""; {
 				n := min(size, len(rest))
 				if _, err := w.Write([]byte(rest[:n])); err != nil {
