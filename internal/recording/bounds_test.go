@@ -195,6 +195,23 @@ func TestImportLimits(t *testing.T) {
 	}
 }
 
+// TestCheckCountsOutages: the gaps of several resources in one outage count once.
+func TestCheckCountsOutages(t *testing.T) {
+	lines := []string{`{"recording":{"format":1,"from":"2026-01-01T00:00:00Z","to":"2026-01-01T01:00:00Z"}}`}
+	for i, resource := range []string{"pods", "nodes", "events"} {
+		lines = append(lines, fmt.Sprintf(`{"stream":{"version":"v1","resource":%q,"listKind":"List","rv":1,"at":"2026-01-01T00:00:00Z"}}`, resource))
+		for n, minute := range []int{10, 30} {
+			lines = append(lines, fmt.Sprintf(`{"gap":{"from":{"rv":%d,"at":"2026-01-01T00:%d:%02dZ"},"to":{"rv":%d,"at":"2026-01-01T00:%d:%02dZ"}}}`,
+				2*n+1, minute, 10*i, 2*n+2, minute+1, 30+i))
+		}
+		lines = append(lines, `{"head":{"rv":9,"at":"2026-01-01T01:00:00Z"}}`)
+	}
+	sum, err := Check(t.Context(), bytes.NewReader(recorded(t, lines...)))
+	if err != nil || sum.Gaps != 2 {
+		t.Errorf("%+v, error %v; want 2 gaps", sum, err)
+	}
+}
+
 // TestImportRVs: a recording up to the greatest resourceVersion shows its objects; a greater one
 // is refused, wherever it is.
 func TestImportRVs(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/watchkeeper/watchkeeper/informer/kube"
@@ -18,7 +19,7 @@ type Summary struct {
 	Resources int
 	Objects   int // in the first state
 	Changes   int
-	Gaps      int
+	Gaps      int // those of several resources that overlap are one
 	// Spans has the span of each resource, in the order of the file.
 	Spans []Span
 }
@@ -37,9 +38,11 @@ func Check(ctx context.Context, r io.Reader) (*Summary, error) {
 	}
 	defer d.close()
 	s := &Summary{Header: *h}
+	var gaps []gapLine
 	for {
 		l, err := d.next()
 		if errors.Is(err, io.EOF) {
+			s.Gaps = outages(gaps)
 			return s, nil
 		}
 		if err != nil {
@@ -56,7 +59,23 @@ func Check(ctx context.Context, r io.Reader) (*Summary, error) {
 		case l.Event != nil:
 			s.Changes++
 		case l.Gap != nil:
-			s.Gaps++
+			gaps = append(gaps, *l.Gap)
 		}
 	}
+}
+
+// outages counts the times in which something was not observed: an outage is a gap of each
+// resource.
+func outages(gaps []gapLine) (n int) {
+	slices.SortFunc(gaps, func(a, b gapLine) int { return a.From.At.Compare(b.From.At) })
+	var end time.Time
+	for _, g := range gaps {
+		if n == 0 || g.From.At.After(end) {
+			n++
+		}
+		if g.To.At.After(end) {
+			end = g.To.At
+		}
+	}
+	return n
 }
