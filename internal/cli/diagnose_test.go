@@ -90,6 +90,9 @@ func TestDiagnoseFile(t *testing.T) {
 	for _, test := range []struct{ args, want string }{
 		{"none.wkr", "no such file"},
 		{"diagnose_test.go", "is not a recording"},
+		{".", "is a directory"},
+		{damagedAt(t, file, 100), "the recording is damaged: line 1: from here it cannot be unpacked: "},
+		{damagedAt(t, file, 30_000), "copy it again"},
 		{file + " --at rv:100", "a resourceVersion is that of one resource"},
 		{file + " --at 20h", "before the recorded history"},
 		{file + " -o wide", `--output "wide" is unknown`},
@@ -104,6 +107,20 @@ func TestDiagnoseFile(t *testing.T) {
 	if left, err := os.ReadDir(os.Getenv("TMPDIR")); err != nil || len(left) != 0 {
 		t.Errorf("left behind: %v %v", left, err)
 	}
+}
+
+// damagedAt returns a copy of a file with four more bytes.
+func damagedAt(t *testing.T, file string, at int) string {
+	t.Helper()
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	copied := filepath.Join(t.TempDir(), "damaged.wkr")
+	if err := os.WriteFile(copied, slices.Insert(data, at, []byte("#*#*")...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return copied
 }
 
 // TestDiagnose asks a gateway: the exit code is by the worst severity, and foreign text cannot

@@ -223,6 +223,8 @@ func (o *openOptions) load(ctx context.Context, file string, dir *temporary, log
 		return nil, nil, nil, fmt.Errorf("%s: %w: it unpacks to more than %s; if you trust its author and %s has enough space, raise --max-bytes", file, err, o.maxBytes.String(), os.TempDir())
 	case errors.Is(err, recording.ErrNotRecording):
 		return nil, nil, nil, fmt.Errorf("%s is %w", file, err)
+	case errors.Is(err, recording.ErrDamaged):
+		return nil, nil, nil, fmt.Errorf("%s: %w: copy it again from where it was made, or export it again", file, err)
 	case err != nil:
 		return nil, nil, nil, fmt.Errorf("%s: %w", file, diskError(err))
 	}

@@ -36,6 +36,7 @@ var minTime = time.Unix(0, 0)
 // A decoder reads lines and verifies their number and checksum.
 type decoder struct {
 	ctx     context.Context
+	file    *bufio.Reader // the compressed recording
 	zstd    *zstd.Decoder
 	in      *bufio.Reader
 	text    []byte // of the last line
@@ -64,18 +65,21 @@ const zstdMagic = "\x28\xb5\x2f\xfd"
 func newDecoder(ctx context.Context, r io.Reader, maxBytes int64, maxKept int) (*decoder, *Header, error) {
 	start := bufio.NewReader(r)
 	// zstd would report other files that are short as cut off.
-	if magic, err := start.Peek(len(zstdMagic)); err == nil && string(magic) != zstdMagic || errors.Is(err, io.EOF) {
+	switch magic, err := start.Peek(len(zstdMagic)); {
+	case err == nil && string(magic) != zstdMagic, errors.Is(err, io.EOF):
 		return nil, nil, fmt.Errorf("%w: it is not compressed with zstd", ErrNotRecording)
+	case err != nil:
+		return nil, nil, fmt.Errorf("%w: %w", ErrNotRecording, err)
 	}
 	z, err := zstd.NewReader(start, zstd.WithDecoderMaxWindow(windowSize), zstd.WithDecoderConcurrency(1))
 	if err != nil {
 		return nil, nil, fmt.Errorf("%w: %w", ErrNotRecording, err)
 	}
-	d := &decoder{ctx: ctx, zstd: z, in: bufio.NewReaderSize(&boundedReader{r: z, max: maxBytes}, 64<<10), sum: sha256.New(), maxKept: maxKept}
+	d := &decoder{ctx: ctx, file: start, zstd: z, in: bufio.NewReaderSize(&boundedReader{r: z, max: maxBytes}, 64<<10), sum: sha256.New(), maxKept: maxKept}
 	l, err := d.next()
 	switch {
 	case err != nil && !errors.Is(err, ErrDamaged): // an error of the reader, not of the file
-	case errors.Is(err, io.ErrUnexpectedEOF): // the file begins like a recording
+	case errors.Is(err, errPacked): // the file begins like a recording
 	case errors.Is(err, errKept):
 	case err != nil:
 		err = fmt.Errorf("%w: %s", ErrNotRecording, strings.TrimPrefix(err.Error(), ErrDamaged.Error()+": line 1: "))
@@ -111,6 +115,11 @@ func (b *boundedReader) Read(p []byte) (int, error) {
 
 // errKept: a recording of the size of a cluster does not need that much memory.
 var errKept = errors.New("what it contains besides objects and events needs too much memory")
+
+var (
+	errPacked = errors.New("from here it cannot be unpacked")
+	errLong   = errors.New("the line is longer")
+)
 
 // keep counts what a line needs until the end: everything but objects and events.
 func (d *decoder) keep(l *line) error {
@@ -159,7 +168,7 @@ func (d *decoder) next() (*line, error) {
 		return nil, err
 	}
 	if err != nil {
-		return nil, d.damaged("%w", err)
+		return nil, d.damaged("%w", d.unreadable(err))
 	}
 	var l line
 	if err := json.Unmarshal(text, &l); err != nil {
@@ -193,6 +202,17 @@ func (d *decoder) next() (*line, error) {
 	return &l, nil
 }
 
+// unreadable explains an error of reading a line.
+func (d *decoder) unreadable(err error) error {
+	if errors.Is(err, errLong) {
+		return err
+	}
+	if _, end := d.file.Peek(1); errors.Is(err, io.ErrUnexpectedEOF) && errors.Is(end, io.EOF) {
+		return fmt.Errorf("%w: the file ends here, before the end of the recording (%w)", errPacked, err)
+	}
+	return fmt.Errorf("%w: %w", errPacked, err)
+}
+
 // read returns the text of a line with its newline. It is valid until the next
 // call.
 func (d *decoder) read() (text []byte, err error) {
@@ -203,7 +223,7 @@ func (d *decoder) read() (text []byte, err error) {
 			return d.text, err
 		}
 		if len(d.text) > maxLine {
-			return nil, fmt.Errorf("the line is longer than %d bytes", maxLine)
+			return nil, fmt.Errorf("%w than %d bytes", errLong, maxLine)
 		}
 	}
 }
@@ -217,7 +237,7 @@ func (d *decoder) end(end *endLine) error {
 	case err == nil:
 		return d.damaged("something follows the end")
 	case !errors.Is(err, io.EOF):
-		return d.damaged("%w", err)
+		return d.damaged("%w", d.unreadable(err))
 	}
 	return io.EOF
 }

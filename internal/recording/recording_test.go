@@ -307,7 +307,7 @@ func TestDamage(t *testing.T) {
 		tests[fmt.Sprintf("cut at %d", i)] = struct {
 			file []byte
 			want error
-		}{file[:i], nil}
+		}{file[:i], ErrDamaged}
 		broken := bytes.Clone(file)
 		broken[i] ^= 0x10
 		if same, err := d.DecodeAll(broken, nil); err == nil && bytes.Equal(same, unpacked) {
@@ -316,9 +316,22 @@ func TestDamage(t *testing.T) {
 		tests[fmt.Sprintf("a bit at %d", i)] = struct {
 			file []byte
 			want error
-		}{broken, nil}
+		}{broken, ErrDamaged}
+		for what, packed := range map[string][]byte{
+			"inserted":       slices.Concat(file[:i], []byte("#*#*"), file[i:]),
+			"zeros after":    append(bytes.Clone(file[:i]), make([]byte, len(file)-i)...),
+			"zeros appended": append(bytes.Clone(file), make([]byte, i)...),
+		} {
+			tests[fmt.Sprintf("%s %d", what, i)] = struct {
+				file []byte
+				want error
+			}{packed, ErrDamaged}
+		}
 	}
 	for name, test := range tests {
+		if want := test.want; want == ErrDamaged && !bytes.HasPrefix(test.file, []byte(zstdMagic)) {
+			test.want = ErrNotRecording
+		}
 		_, _, err := Import(t.Context(), bytes.NewReader(test.file), openStore(t), 0)
 		if err == nil || test.want != nil && !errors.Is(err, test.want) {
 			t.Errorf("%s: %v", name, err)
