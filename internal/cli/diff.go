@@ -150,6 +150,9 @@ func (o *diffOptions) named(ctx context.Context, args []string) ([]named, error)
 	if len(args) == 1 && strings.Contains(args[0], ",") {
 		var all []named
 		for _, text := range splitCommas(args) {
+			if strings.Contains(text, "/") {
+				return nil, fmt.Errorf("diff compares one object or several resources: compare %q alone, or leave out its name", text)
+			}
 			n, err := r.find(text)
 			if err != nil {
 				return nil, err

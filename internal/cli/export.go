@@ -169,6 +169,9 @@ func (o *exportOptions) choose(ctx context.Context, resources []string, q url.Va
 	}
 	namespaced := false
 	for _, text := range resources {
+		if resource, _, object := strings.Cut(text, "/"); object {
+			return fmt.Errorf("record export takes resources, and %q is an object: use %s, with -l for those with a label, such as -l app=web", text, resource)
+		}
 		n, err := r.find(text)
 		if err != nil {
 			return err

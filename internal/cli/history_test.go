@@ -169,6 +169,9 @@ func TestHistoryMistakes(t *testing.T) {
 		"history pod/a --since 1h --until 2h":        "--since 1h is after --until 2h",
 		"history pod/a --since rv:9 --until rv:8":    "--since rv:9 is after --until rv:8",
 		"record export deplyo -o x":                  "there is no resource \"deplyo\": 'kubectl api-resources' lists all resources",
+		"record export deploy/web -o x":              "record export takes resources, and \"deploy/web\" is an object: use deploy, with -l for those with a label",
+		"sheet x.xlsx deploy/web":                    "sheet takes kinds, and \"deploy/web\" is an object: use deploy, with -l for those with a label",
+		"changes deploy/web":                         "see 'watchkeeper history deploy/web' for one object",
 		"history pod/a -o wide":                      "--output \"wide\" is unknown: use text, json or yaml",
 		"history pod/a --color red":                  "--color \"red\" is unknown: use auto, always or never",
 		"history pod/a -s 127.0.0.1":                 "--server \"127.0.0.1\" is not a URL: use one such as http://127.0.0.1:8001",
@@ -185,6 +188,9 @@ func TestHistoryMistakes(t *testing.T) {
 		}
 	}
 	if _, errs, code := run("diff", "widget"); code != 2 || !strings.Contains(errs, "there is no resource") {
+		t.Errorf("diff: %d %s", code, errs)
+	}
+	if _, errs, code := run("diff", "deploy/web,pods"); code != 2 || !strings.Contains(errs, `compare "deploy/web" alone, or leave out its name`) {
 		t.Errorf("diff: %d %s", code, errs)
 	}
 	if _, errs, code := run("diff", "-l", "app=web,,"); code != 2 || !strings.HasPrefix(errs, `watchkeeper: --selector "app=web,,": found ','`) || strings.Count(errs, "\n") != 1 {

@@ -70,6 +70,9 @@ func (c *command) choose(ctx context.Context, linked []sheet.Tab, kinds []string
 		names = append(names, linked[i].Name)
 	}
 	for _, kind := range strings.FieldsFunc(strings.Join(kinds, ","), func(r rune) bool { return r == ',' }) {
+		if resource, _, object := strings.Cut(kind, "/"); object {
+			return nil, fmt.Errorf("sheet takes kinds, and %q is an object: use %s, with -l for those with a label, such as -l app=web", kind, resource)
+		}
 		mapping, err := connect.Mapping(mapper, kind)
 		if err != nil {
 			return nil, err
