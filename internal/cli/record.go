@@ -317,7 +317,11 @@ func (f *failures) add(resource string, err error) {
 // print prints a line for each reason.
 func (f failures) print(w io.Writer) {
 	for _, one := range f {
-		fmt.Fprintf(w, "watchkeeper: %s: %s\n", strings.Join(one.resources, ", "), one.reason)
+		which := strings.Join(one.resources, ", ")
+		if n := len(one.resources); n > maxNames {
+			which = words.Count(n, "resource")
+		}
+		fmt.Fprintf(w, "watchkeeper: %s: %s\n", which, one.reason)
 	}
 }
 
@@ -380,7 +384,9 @@ func (f failures) merge(r record, moments []time.Time, stamp func(time.Time) str
 	merged := map[string]bool{}
 	for _, moment := range moments {
 		if found := r.gap(inAGap, moment, stamp); len(found.resources) > 1 {
-			out = append(out, found)
+			if !slices.ContainsFunc(out, func(f failure) bool { return f.reason == found.reason }) { // both moments may be in one
+				out = append(out, found)
+			}
 			for _, name := range found.resources {
 				merged[name] = true
 			}

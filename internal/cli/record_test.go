@@ -138,7 +138,7 @@ func TestDiffInGap(t *testing.T) {
 	refused := func(name string) string {
 		return fmt.Sprintf(`{"kind":"Status","code":410,"message":"x","details":{"kind":%q,"causes":[{"reason":"NotObserved","field":"from","message":"2026-01-02T12:00:10.300Z"}]}}`, name)
 	}
-	newFakeGateway(t, map[string]string{
+	f := newFakeGateway(t, map[string]string{
 		"":                   fmt.Sprintf(`{"recording":{"state":"on"},"store":{},"resources":[%s,%s]}`, gapped("nodes", 10, 20), gapped("pods", 12, 25)),
 		"/diff/api/v1/pods":  refused("pods"),
 		"/diff/api/v1/nodes": refused("nodes"),
@@ -149,6 +149,18 @@ func TestDiffInGap(t *testing.T) {
 		at(10).UTC().Format(stamp), at(26).UTC().Format(stamp))
 	if code != 2 || len(lines) != 3 || !strings.HasPrefix(lines[1], "not recorded, so not listed: ") || !slices.Contains(lines, want) {
 		t.Errorf("%d %s, want %s", code, errs, want)
+	}
+	if _, errs, _ := run("diff", "-A", "--utc", "--from", at(15).Format(time.RFC3339), "--to", at(18).Format(time.RFC3339)); strings.Count(errs, want) != 1 {
+		t.Errorf("both moments are in the gap: %s", errs)
+	}
+	many := ""
+	for range 16 {
+		many += gapped("pods", 12, 25) + ","
+	}
+	f.answers[""] = fmt.Sprintf(`{"recording":{"state":"on"},"store":{},"resources":[%s%s]}`, many, gapped("nodes", 10, 20))
+	_, errs, _ = run("diff", "-A", "--utc", "--from", at(15).Format(time.RFC3339), "--to", at(30).Format(time.RFC3339))
+	if want := " resources: not observed between "; !strings.Contains(errs, want) {
+		t.Errorf("of many: %s", errs)
 	}
 }
 
