@@ -144,7 +144,7 @@ func TestUnknownNamespace(t *testing.T) {
 		"/watchkeeper/v1/findings":          `{"items":[],"objects":15}`,
 	})
 	for _, line := range []string{"changes pods -n nope", "diff -n nope", "diagnose -n nope", "story pods/web -n nope", "history pods/web -n nope", "at 5s -n nope -- get pods", "record export -n nope -o " + filepath.Join(t.TempDir(), "a.wkr")} {
-		if out, errs, code := run(strings.Fields(line)...); code == 0 || !strings.Contains(errs, "nothing is recorded in namespace nope\n") {
+		if out, errs, code := run(strings.Fields(line)...); code == 0 || !strings.Contains(errs, "nothing is recorded in namespace nope since 2") {
 			t.Errorf("%s: %d %q %q", line, code, out, errs)
 		}
 	}

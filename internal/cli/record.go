@@ -4,6 +4,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -274,7 +275,7 @@ func (c *client) knownNamespace(ctx context.Context) error {
 	if !isNotFound(err) {
 		return err
 	}
-	return fmt.Errorf("nothing is recorded in namespace %s", c.namespace)
+	return fmt.Errorf("nothing is recorded in namespace %s since %s, when the record begins", c.namespace, cmp.Or(c.times, &zone{}).stamp(earliest(rec["namespaces"])))
 }
 
 // unknownNamespace returns an error if an object was not found because nothing is recorded of its

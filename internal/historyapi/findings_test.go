@@ -204,7 +204,7 @@ func TestFindingsOfUnknownNamespace(t *testing.T) {
 	if got := code("default"); got != http.StatusOK {
 		t.Errorf("one that exists: %d", got)
 	}
-	if s, _ := statusOf(t, f.ofFindings("?namespace=none")); s.Code != http.StatusNotFound || s.Reason != "NotFound" || s.Message != "nothing is recorded in namespace none" {
+	if s, _ := statusOf(t, f.ofFindings("?namespace=none")); s.Code != http.StatusNotFound || s.Reason != "NotFound" || !strings.HasPrefix(s.Message, "nothing is recorded in namespace none since 2") || !strings.HasSuffix(s.Message, "Z, when the record begins") {
 		t.Errorf("one that does not: %+v", s)
 	}
 	if got := code("none", "Authorization", "Bearer somebody"); got != http.StatusOK {

@@ -148,7 +148,7 @@ func TestUnobservedBetweenEpochs(t *testing.T) {
 		t.Errorf("unobserved %q, want %q", got, want)
 	}
 	s, _ := f.refused("/versions/api/v1/namespaces/default/pods/ghost")
-	if !strings.HasPrefix(s.Message, `nothing is recorded of pods "default/ghost"; pods were not observed between `) {
+	if want := `nothing is recorded of pods "default/ghost" since ` + past.Stamp(f.At(0)) + ", when the record begins; pods were not observed between "; !strings.HasPrefix(s.Message, want) {
 		t.Errorf("an object that may have lived then: %+v", s)
 	}
 }

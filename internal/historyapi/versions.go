@@ -72,7 +72,7 @@ func (c *call) versions() (any, error) {
 	if known, err := c.known(streams, v.key); known || err != nil {
 		return v.out, err
 	}
-	return nil, refuse(http.StatusNotFound, metav1.StatusReasonNotFound, "nothing is recorded of %s %q%s", t.Resource.GroupResource(), v.key, c.missed(t.Namespace, v.out.Unobserved))
+	return nil, refuse(http.StatusNotFound, metav1.StatusReasonNotFound, "nothing is recorded of %s %q%s%s", t.Resource.GroupResource(), v.key, c.sinceBegin(t.Resource), c.missed(t.Namespace, v.out.Unobserved))
 }
 
 // missed says what a recording is limited to, and when resources were not observed, after that
@@ -152,7 +152,13 @@ func (c *call) knownNamespace(name string) error {
 	if known || err != nil {
 		return err
 	}
-	return refuse(http.StatusNotFound, metav1.StatusReasonNotFound, "nothing is recorded in namespace %s", name)
+	return refuse(http.StatusNotFound, metav1.StatusReasonNotFound, "nothing is recorded in namespace %s%s", name, c.sinceBegin(t.Resource))
+}
+
+// sinceBegin says, after that nothing is recorded, since when the resource is: what was deleted
+// before is not in the record.
+func (c *call) sinceBegin(r kube.Resource) string {
+	return fmt.Sprintf(" since %s, when the record begins", past.Stamp(c.begin(r)))
 }
 
 // A versionPage is a page of the versions of one object.
