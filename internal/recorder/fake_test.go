@@ -47,6 +47,7 @@ type fakeAPI struct {
 	hidden  bool   // discovery is 503
 	gadgets int    // the generation of the definition of gadgets, 0 if there is none
 	served  bool   // discovery has gadgets
+	defines bool   // discovery has CustomResourceDefinitions; they are the Pods
 	// identify is called before each answer for kube-system, if it is set.
 	identify func()
 
@@ -125,7 +126,7 @@ func (f *fakeAPI) forget() { f.api.Compact(f.api.RV()) }
 
 func (f *fakeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	f.mu.Lock()
-	api, uid, refuse, down, hidden, gadgets, served, identify := f.api, f.uid, f.refuse, f.down, f.hidden, f.gadgets, f.served, f.identify
+	api, uid, refuse, down, hidden, gadgets, served, defines, identify := f.api, f.uid, f.refuse, f.down, f.hidden, f.gadgets, f.served, f.defines, f.identify
 	if f.listed && r.URL.Query().Has("watch") {
 		refuse = http.StatusGatewayTimeout
 	}
@@ -150,8 +151,8 @@ func (f *fakeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprintf(w, `{"metadata":{"name":"gadgets","uid":"crd","generation":%d}}`, gadgets)
 	case path == "/api/v1":
 		list := metav1.APIResourceList{GroupVersion: "v1"}
-		for _, name := range []string{"pods", "pods/log", "gadgets"} {
-			if name != "gadgets" || served {
+		for _, name := range []string{"pods", "pods/log", "gadgets", defining[0]} {
+			if name != "gadgets" && name != defining[0] || name == "gadgets" && served || name == defining[0] && defines {
 				list.APIResources = append(list.APIResources, metav1.APIResource{Name: name, Namespaced: true, Kind: "Pod", ShortNames: []string{name[:2]}, Verbs: []string{"get", "list", "watch"}})
 			}
 		}
@@ -161,7 +162,7 @@ func (f *fakeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case refuse != 0:
 		fail(refuse)
 	default:
-		r.URL.Path = strings.Replace(path, "/gadgets", "/pods", 1)
+		r.URL.Path = strings.NewReplacer("/gadgets", "/pods", "/"+defining[0], "/pods").Replace(path)
 		r.Header.Set("Accept", "application/json") // no Tables
 		f.mu.Lock()
 		if q.Has("watch") && !q.Has("sendInitialEvents") {
@@ -228,7 +229,7 @@ func (f *fakeAPI) recorder(t testing.TB, fs vfs.FS, patterns ...string) *Recorde
 	}
 	r.delay = delays{events: 5 * time.Millisecond, head: 5 * time.Millisecond}
 	r.retry, r.redial = 5*time.Millisecond, 5*time.Millisecond
-	r.retryRefused, r.rediscover = 5*time.Millisecond, 10*time.Millisecond
+	r.retryRefused, r.rediscover, r.defined = 5*time.Millisecond, 10*time.Millisecond, time.Millisecond
 	r.trimEvery, r.listenEvery = 10*time.Millisecond, time.Millisecond
 	r.diskTimeout = 10 * time.Second
 	return r

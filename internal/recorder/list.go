@@ -70,6 +70,7 @@ func (w *writer) begin(list *scan.List, definition string, at time.Time) error {
 // The list is observed when reads begin to wait for it: a read before that was answered
 // without it, and so must be the same read later.
 func (w *writer) take(list *scan.List, definition string, diverged bool, now func() time.Time) (continued bool, err error) {
+	defer w.define()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	at := now()

@@ -72,6 +72,7 @@ type Recorder struct {
 	diskTimeout  time.Duration // how long serving waits for recording
 	retryRefused time.Duration // the pause after a resource was refused
 	rediscover   time.Duration
+	defined      time.Duration // from a new definition until discovery has its resource
 	trimEvery    time.Duration
 	listenEvery  time.Duration
 
@@ -104,7 +105,7 @@ func New(opts Options) (*Recorder, error) {
 		delay:      delays{events: time.Second, head: 10 * time.Second},
 		minSilence: 2 * time.Second, maxPause: 3 * time.Second,
 		retry: 15 * time.Second, redial: time.Second, diskTimeout: 2 * time.Second,
-		retryRefused: 5 * time.Minute, rediscover: 2 * time.Minute, trimEvery: time.Minute, listenEvery: time.Second,
+		retryRefused: 5 * time.Minute, rediscover: 2 * time.Minute, defined: time.Second, trimEvery: time.Minute, listenEvery: time.Second,
 		problem:   errStarting,
 		selection: opts.Select,
 		resources: map[kube.Resource]*continuity{},

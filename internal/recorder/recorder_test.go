@@ -446,6 +446,25 @@ func TestDiscovery(t *testing.T) {
 	g.recorded(api.write("a", "1"))
 }
 
+// TestDefined: a resource that a recorded definition adds is recorded soon, not at the next
+// periodic discovery.
+func TestDefined(t *testing.T) {
+	api := newFakeAPI(t)
+	api.defines = true
+	r := api.recorder(t, vfs.NewMem(), "pods", "*definitions", "gadget*")
+	r.rediscover = time.Hour
+	g := api.run(t, r)
+	g.recorded(100)
+	until(t, "the definitions", func() bool {
+		all := g.r.Store().Streams(kube.Resource{Version: "v1", Name: defining[0]})
+		return len(all) == 1 && all[0].Head().RV >= 100
+	})
+	time.Sleep(50 * time.Millisecond) // the discovery that their list begins
+	api.change(func() { api.served = true })
+	api.write("gadgets", "1") // its definition
+	until(t, "the new resource", func() bool { return len(g.r.Recorded()) == 3 })
+}
+
 // TestDefinition: the record of a custom resource is continued while its definition is
 // the same; under another one, the same versions of its objects may differ.
 func TestDefinition(t *testing.T) {

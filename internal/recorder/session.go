@@ -29,6 +29,8 @@ type session struct {
 
 	pulse pulse
 
+	defined chan struct{} // has a value if a definition of resources has changed
+
 	mu        sync.Mutex // guards what follows
 	recorders map[kube.Resource]*resourceRecorder
 	kinds     map[kube.Resource]string // according to discovery
@@ -39,7 +41,7 @@ func (r *Recorder) record(ctx context.Context, owner Owner, store *history.Store
 	r.mu.Lock()
 	uid, selection := r.uid, r.selection
 	r.mu.Unlock()
-	s := &session{r: r, owner: owner, store: store, uid: uid, recorders: map[kube.Resource]*resourceRecorder{}, kinds: map[kube.Resource]string{}}
+	s := &session{r: r, owner: owner, store: store, uid: uid, recorders: map[kube.Resource]*resourceRecorder{}, kinds: map[kube.Resource]string{}, defined: make(chan struct{}, 1)}
 	s.ctx, s.end = context.WithCancelCause(ctx)
 	defer s.end(nil)
 	// Resources recorded before are recorded again at once: discovery can take long.
@@ -112,7 +114,10 @@ func (s *session) kind(id kube.Resource) string {
 	return s.kinds[id]
 }
 
-// discover runs discovery periodically.
+// defining are the resources whose objects define other resources.
+var defining = []string{"customresourcedefinitions", "apiservices"}
+
+// discover runs discovery periodically, and soon after a change of a recorded definition.
 func (s *session) discover() {
 	first := true
 	for {
@@ -130,8 +135,14 @@ func (s *session) discover() {
 		if err != nil {
 			wait = min(wait, s.r.retry)
 		}
-		if !sleep(s.ctx, wait) {
+		select {
+		case <-s.ctx.Done():
 			return
+		case <-time.After(wait):
+		case <-s.defined:
+			if !sleep(s.ctx, s.r.defined) {
+				return
+			}
 		}
 	}
 }

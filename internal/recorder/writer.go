@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -58,6 +59,7 @@ type writer struct {
 	definition string
 	moved      chan struct{} // closed when the head, or the stream's head, has moved
 	lost       chan struct{} // closed when the record turns out to be damaged
+	defined    chan struct{} // receives a value when a definition has changed; nil if these are none
 	wake       chan struct{} // has a value if there is something to write
 	hurry      chan struct{} // has a value if a caller waits for the write
 }
@@ -73,6 +75,9 @@ func newWriter(s *session, stream *history.Stream) *writer {
 		mu: watchcache.NewMutex(), stream: stream, head: stream.Head(), definition: stream.Form().Definition,
 		silence: silence{least: s.r.minSilence},
 		moved:   make(chan struct{}), wake: make(chan struct{}, 1), hurry: make(chan struct{}, 1),
+	}
+	if slices.Contains(defining, w.resource.Name) {
+		w.defined = s.defined
 	}
 	if w.head.RV != 0 {
 		w.silence.begun(w.head.At, s.r.opts.Now())
@@ -189,12 +194,23 @@ func (w *writer) add(events []history.Event, rv uint64, at time.Time) error {
 	for i := range events {
 		w.size += len(events[i].Object.JSON) + timeline.EventOverhead
 	}
+	if len(events) > 0 {
+		w.define()
+	}
 	w.move(rv, at)
 	if w.size >= maxPendingBytes {
 		return w.startEpoch(w.stream, w.write())
 	}
 	w.awake()
 	return nil
+}
+
+// define makes the session look for new resources if these are their definitions.
+func (w *writer) define() {
+	select {
+	case w.defined <- struct{}{}:
+	default:
+	}
 }
 
 // awake makes run look at what there is to write.
