@@ -53,7 +53,7 @@ test('a deleted Pod is shown in its last state', async () => {
   await last();
   // Nothing of it runs, and its age is that of its life.
   const words = (await panel.getByRole('tabpanel').innerText()).replace(/\s+/g, ' ');
-  assert.match(words, /Created \d\d:\d\d:\d\d, lived \d+s/);
+  assert.match(words, /Created (\d{4}-\d\d-\d\d )?\d\d:\d\d:\d\d, lived \d+s/);
   assert.doesNotMatch(words, /running|Terminating for/);
   assert.equal(await panel.locator('.shape.ready').count(), 0);
   await shot(page, 'deleted');
