@@ -326,7 +326,11 @@ func (o *diagnoseOptions) printFinding(w io.Writer, at time.Time, f api.Finding)
 		if !c.NotBefore.IsZero() {
 			when += " (not before " + o.stamp(c.NotBefore) + ")"
 		}
-		fmt.Fprintf(w, "    %s %s  %s  %s%s\n", o.paint(dim, "just before:"), when, termtext.Plain(objectName(c.Kind, c.Namespace, c.Name)),
+		label := "just before:"
+		if c.Time.After(f.Since.Add(time.Second)) && c.NotBefore.IsZero() && !f.Since.IsZero() {
+			label = "since then:"
+		}
+		fmt.Fprintf(w, "    %s %s  %s  %s%s\n", o.paint(dim, label), when, termtext.Plain(objectName(c.Kind, c.Namespace, c.Name)),
 			termtext.Plain(strings.Join(c.Summary, "; ")), o.paint(dim, termtext.Plain(by(c.By))))
 	}
 	if n := f.BeforeLeftOut; n > 0 {

@@ -129,7 +129,7 @@ func TestDiagnose(t *testing.T) {
 	finding := func(severity string) string {
 		return `{"rule":"create","severity":"` + severity + `","kind":"Deployment","namespace":"shop","name":"web","title":"Pods cannot be created: 0 of 1 exist","messages":["FailedCreate: \u001b[31m"],` +
 			`"since":"2026-01-02T11:59:00Z","touches":5,"objects":[{"kind":"ReplicaSet","namespace":"shop","name":"web-1"},{"kind":"ReplicaSet","name":"web-2"},{"kind":"ReplicaSet","name":"web-3"},{"kind":"ReplicaSet","name":"web-4"}],` +
-			`"before":[{"resource":"resourcequotas","path":"/x","kind":"ResourceQuota","namespace":"shop","name":"compute","type":"MODIFIED","resourceVersion":"7","time":"2026-01-02T11:58:00Z","notBefore":"2026-01-02T11:57:00Z","summary":["hard.pods 5 → 1"],"by":[{"manager":"kubectl","operation":"Update"}]}],` +
+			`"before":[{"resource":"resourcequotas","path":"/x","kind":"ResourceQuota","namespace":"shop","name":"compute","type":"MODIFIED","resourceVersion":"7","time":"2026-01-02T11:58:00Z","notBefore":"2026-01-02T11:57:00Z","summary":["hard.pods 5 → 1"],"by":[{"manager":"kubectl","operation":"Update"}]},{"kind":"ResourceQuota","namespace":"shop","name":"compute","type":"DELETED","time":"2026-01-02T11:59:30Z","summary":["deleted"]}],` +
 			`"unobserved":[{"from":"2026-01-02T11:50:00Z","to":"2026-01-02T11:55:00Z"}]}`
 	}
 	const rest = `,"at":"2026-01-02T12:00:00Z","objects":7,"denied":["nodes"],"notRecorded":["events"],"leftOut":["3 findings"]`
@@ -153,6 +153,7 @@ func TestDiagnose(t *testing.T) {
     since before 2026-01-02 11:59:00Z, for more than 1m0s: web-1, web-2, web-3, and 2 more
     says: FailedCreate: ` + "\uFFFD" + `[31m
     just before: 2026-01-02 11:58:00Z (not before 2026-01-02 11:57:00Z)  ResourceQuota shop/compute  hard.pods 5 → 1  by kubectl
+    since then: 2026-01-02 11:59:30Z  ResourceQuota shop/compute  deleted
     just before: not observed from 2026-01-02 11:50:00Z to 2026-01-02 11:55:00Z: a cause may lie there
 left out, because you may not list them now: nodes
 not recorded, so not looked at: events

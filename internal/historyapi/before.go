@@ -46,7 +46,8 @@ var sharing = []string{"cronjobs.batch", "daemonsets.apps", "deployments.apps", 
 
 // before notes the last changes, before something failed, of the objects that a finding is
 // related to, and the times in which some may have been missed. Changes of a status are left
-// out, except those of a quota, and of what a Node is.
+// out, except those of a quota, and of what a Node is. That the quota was deleted which a message
+// names is noted also if it was later.
 func (f *finder) before(one *findings.Finding, out *api.Finding) error {
 	since := out.Since
 	if since.IsZero() {
@@ -76,7 +77,8 @@ func (f *finder) before(one *findings.Finding, out *api.Finding) error {
 			if versions++; e.At.Before(begin) || versions > maxVersionsOf || f.page.full() {
 				break
 			}
-			if f.after(state, e, until) {
+			gone := ref.Kind == "ResourceQuota" && e.Type == kube.Deleted // what fails may not have been tried since
+			if !gone && f.after(state, e, until) {
 				continue
 			}
 			if all, err = f.describe(all, state, one.Subject, e); err != nil {
@@ -93,6 +95,13 @@ func (f *finder) before(one *findings.Finding, out *api.Finding) error {
 		return cmp.Or(b.Time.Compare(a.Time), strings.Compare(a.Path, b.Path), strings.Compare(b.ResourceVersion, a.ResourceVersion))
 	})
 	all = slices.CompactFunc(all, func(a, b api.ObjectChange) bool { return a.Path == b.Path && a.ResourceVersion == b.ResourceVersion })
+	own := func(c api.ObjectChange) bool {
+		return c.Kind == one.Subject.Kind && kube.MakeKey(c.Namespace, c.Name) == one.Subject.Key
+	}
+	if i := slices.IndexFunc(all, own); i > 0 { // the last change of the subject itself comes first
+		last := all[i]
+		all = slices.Insert(slices.Delete(all, i, i+1), 0, last)
+	}
 	out.Before = f.important(all)
 	out.BeforeLeftOut = len(all) - len(out.Before)
 	spans := f.unobserved(read, begin, since)
