@@ -5,6 +5,7 @@ package change
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -72,4 +73,26 @@ func Unnamed(text string) string {
 		return rest
 	}
 	return text
+}
+
+// LastLine returns the last line of a message that has text.
+func LastLine(message string) string {
+	for _, line := range slices.Backward(strings.Split(message, "\n")) {
+		if line = Because(line); line != "" {
+			return line
+		}
+	}
+	return ""
+}
+
+// Shortened leaves out long values: hashes say nothing to people.
+func Shortened(phrases []string) (out []string) {
+	for _, phrase := range phrases {
+		if name, _, ok := strings.Cut(phrase, " "); ok && len(phrase) > 80 && strings.Contains(phrase, " → ") {
+			phrase = name + " changed"
+		}
+		phrase = strings.Replace(phrase, "template.metadata.annotations.", "annotation ", 1)
+		out = append(out, phrase)
+	}
+	return out
 }

@@ -5,6 +5,7 @@ package change
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -195,4 +196,14 @@ func state(condition, status string) string {
 		return "not " + condition
 	}
 	return condition + " " + strings.ToLower(orNone(status))
+}
+
+// MemoryLimit returns the memory limit of a container, "" if it has none.
+func MemoryLimit(pod *corev1.Pod, container string) string {
+	for _, c := range slices.Concat(pod.Spec.Containers, pod.Spec.InitContainers) {
+		if limit, ok := c.Resources.Limits[corev1.ResourceMemory]; ok && c.Name == container {
+			return limit.String()
+		}
+	}
+	return ""
 }

@@ -4,8 +4,13 @@
 package change
 
 import (
+	"slices"
 	"strings"
 	"unicode"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/watchkeeper/watchkeeper/internal/words"
 )
 
 // counters are numbers of replicas, and of Jobs' Pods, in a status. Missing
@@ -156,4 +161,25 @@ func ShortImage(before, after string) string {
 		return after[b+1:]
 	}
 	return after
+}
+
+// Images returns the images that changed between two templates: only the tag if it is one.
+func Images(before, after *corev1.PodTemplateSpec) string {
+	old := map[string]string{}
+	if before != nil {
+		for _, c := range slices.Concat(before.Spec.InitContainers, before.Spec.Containers) {
+			old[c.Name] = c.Image
+		}
+	}
+	var images []string
+	for _, c := range slices.Concat(after.Spec.Containers, after.Spec.InitContainers) {
+		if was, ok := old[c.Name]; was != c.Image {
+			image := c.Image
+			if ok {
+				image = ShortImage(was, c.Image)
+			}
+			images = words.AppendOnce(images, image)
+		}
+	}
+	return words.List(images, 3, "image")
 }

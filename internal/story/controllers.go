@@ -12,6 +12,7 @@ import (
 
 	"github.com/watchkeeper/watchkeeper/internal/api"
 	"github.com/watchkeeper/watchkeeper/internal/change"
+	"github.com/watchkeeper/watchkeeper/internal/words"
 )
 
 // creations describes times in which a controller could not create Pods: a quota or an admission
@@ -121,7 +122,7 @@ func (t *teller) config() {
 			ep.claims = entries[:n]
 			var what []string
 			for _, e := range entries[:n] {
-				what = appendOnce(what, change.Brief(strings.Join(e.What, "; "))+e.by())
+				what = words.AppendOnce(what, change.Brief(strings.Join(e.What, "; "))+e.by())
 			}
 			ep.Title = fmt.Sprintf("%s %s: %s", th.kind, th.key.Name(), strings.Join(what, "; "))
 			t.add(ep)

@@ -56,7 +56,7 @@ func (t *teller) disruptions() {
 			continue
 		}
 		key := key{c.Reason, t.workload(pod)}
-		keys = appendOnce(keys, key)
+		keys = words.AppendOnce(keys, key)
 		groups[key] = append(groups[key], hit{pod, s, c})
 	}
 	for _, key := range keys {
@@ -91,7 +91,7 @@ func (t *teller) tellDisruption(all []hit) {
 			c := ev.cause()
 			c.Text = t.withNames(c.Text)
 			ep.said = addCause(ep.said, c)
-			said = appendOnce(said, t.withNames(ev.Text()))
+			said = words.AppendOnce(said, t.withNames(ev.Text()))
 		}
 		if gone := h.pod.gone; gone.After(ep.To) && gone.Sub(h.state.at) <= maxApart {
 			ep.To = gone

@@ -12,6 +12,7 @@ import (
 	"github.com/watchkeeper/watchkeeper/informer/scan"
 	"github.com/watchkeeper/watchkeeper/internal/api"
 	"github.com/watchkeeper/watchkeeper/internal/change"
+	"github.com/watchkeeper/watchkeeper/internal/words"
 )
 
 // An entry is a line of the story, while it is written.
@@ -142,7 +143,7 @@ func objectPath(r kube.Resource, key kube.Key) string {
 func names(managers []change.Manager) (all []string) {
 	for _, m := range managers {
 		if m.Manager != "" {
-			all = appendOnce(all, m.Manager)
+			all = words.AppendOnce(all, m.Manager)
 		}
 	}
 	return all
@@ -214,7 +215,7 @@ func (e *entry) join(other *entry) {
 	if until := cmp.Or(other.Until, other.Time); until.After(e.Until) {
 		e.Until = until
 	}
-	e.By = appendOnce(slices.Clip(e.By), other.By...)
+	e.By = words.AppendOnce(slices.Clip(e.By), other.By...)
 	if e.event != nil && other.event != nil {
 		e.event.add(other.event)
 	}

@@ -201,7 +201,7 @@ func otherTitle(ep *episode) string {
 		case api.Deleted:
 			deleted = append(deleted, e.Kind+" "+e.Name)
 		}
-		kinds = appendOnce(kinds, e.Kind)
+		kinds = words.AppendOnce(kinds, e.Kind)
 		of[e.Kind] = append(of[e.Kind], e.Name)
 	}
 	if len(said) <= 2 {

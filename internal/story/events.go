@@ -64,7 +64,7 @@ func (t *teller) readEvent(o *Object) {
 		before = ev.Times()
 		if last != nil && v.Time.Sub(cmp.Or(last.Until, last.Time)) <= maxPause {
 			last.Until, last.Count = v.Time.UTC(), max(last.Count, 1)+n
-			last.event.messages = appendOnce(last.event.messages, ev.Text())
+			last.event.messages = words.AppendOnce(last.event.messages, ev.Text())
 			continue
 		}
 		e := t.entry(o, v, api.EventType, nil)
@@ -82,16 +82,6 @@ func (t *teller) readEvent(o *Object) {
 		t.events = append(t.events, e)
 		last = e
 	}
-}
-
-// appendOnce appends what a list does not have.
-func appendOnce[T comparable](list []T, more ...T) []T {
-	for _, one := range more {
-		if !slices.Contains(list, one) {
-			list = append(list, one)
-		}
-	}
-	return list
 }
 
 // link finds the things that Events are about: by UID, and by name if the Event has none.
@@ -125,8 +115,8 @@ func (ev *event) class(t *teller) string {
 
 // add folds another Event into this one.
 func (ev *event) add(other *event) {
-	ev.messages = appendOnce(ev.messages, other.messages...)
-	ev.objects = appendOnce(ev.objects, other.objects...)
+	ev.messages = words.AppendOnce(ev.messages, other.messages...)
+	ev.objects = words.AppendOnce(ev.objects, other.objects...)
 }
 
 // what describes the Event.

@@ -178,7 +178,7 @@ func groupFailures(all []*failure) (groups []*group) {
 // pods returns the names of the Pods of failures, each once.
 func pods(all []*failure) (pods []string) {
 	for _, f := range all {
-		pods = appendOnce(pods, f.pod.key.Name())
+		pods = words.AppendOnce(pods, f.pod.key.Name())
 	}
 	return pods
 }
@@ -188,7 +188,7 @@ func summary(all []*failure) string {
 	counts := map[string][]*failure{}
 	var reasons []string
 	for _, f := range all {
-		reasons = appendOnce(reasons, f.fault.reason)
+		reasons = words.AppendOnce(reasons, f.fault.reason)
 		counts[f.fault.reason] = append(counts[f.fault.reason], f)
 	}
 	slices.SortStableFunc(reasons, func(a, b string) int {

@@ -74,7 +74,7 @@ func (t *teller) faultOf(th *thing, i int) *fault {
 		}
 	}
 	if worst != nil {
-		if limit := memoryLimit(pod, worst.container); worst.reason == "OOMKilled" && limit != "" {
+		if limit := change.MemoryLimit(pod, worst.container); worst.reason == "OOMKilled" && limit != "" {
 			worst.detail += ", memory limit " + limit
 			worst.cause.Text += ", spec.containers[" + worst.container + "].resources.limits.memory: " + limit
 		}
@@ -117,16 +117,6 @@ func (t *teller) recovers(th *thing, i int, c corev1.ContainerStatus) bool {
 	return !change.Failing(th.states[i].asPod(), t.until(th, i))
 }
 
-// memoryLimit returns the memory limit of a container, "" if it has none.
-func memoryLimit(pod *corev1.Pod, container string) string {
-	for _, c := range slices.Concat(pod.Spec.Containers, pod.Spec.InitContainers) {
-		if limit, ok := c.Resources.Limits[corev1.ResourceMemory]; ok && c.Name == container {
-			return limit.String()
-		}
-	}
-	return ""
-}
-
 // containerFault returns what is wrong with a container.
 func containerFault(c corev1.ContainerStatus, field string, cause func(field, text string) api.Cause) *fault {
 	if end := change.LastEnd(c); end != nil {
@@ -148,11 +138,11 @@ func containerFault(c corev1.ContainerStatus, field string, cause func(field, te
 			f.reason = cmp.Or(end.Reason, "Error")
 			f.weight = 5
 		}
-		f.detail = change.Because(said, lastLine(end.Message))
+		f.detail = change.Because(said, change.LastLine(end.Message))
 		if f.detail == said && end.Reason != "" && end.Reason != f.reason && end.Reason != "Error" {
 			f.detail += ", " + end.Reason
 		}
-		f.cause = cause(at, change.Because(end.Reason, said, lastLine(end.Message)))
+		f.cause = cause(at, change.Because(end.Reason, said, change.LastLine(end.Message)))
 		return f
 	}
 	if w := c.State.Waiting; change.CannotStart(c) {
@@ -168,16 +158,6 @@ func containerFault(c corev1.ContainerStatus, field string, cause func(field, te
 	return nil
 }
 
-// lastLine returns the last line of a message that has text.
-func lastLine(message string) string {
-	for _, line := range slices.Backward(strings.Split(message, "\n")) {
-		if line = change.Because(line); line != "" {
-			return line
-		}
-	}
-	return ""
-}
-
 // lastLog returns the last output of the container that ended last, as the status of a Pod
 // has it (its termination message), and when it ended.
 func lastLog(s *state) (text string, ended time.Time) {
@@ -186,7 +166,7 @@ func lastLog(s *state) (text string, ended time.Time) {
 	}
 	for _, c := range change.Containers(s.asPod()) {
 		if end := change.LastEnd(c); end != nil && !end.FinishedAt.Time.Before(ended) {
-			text, ended = words.Clip(lastLine(end.Message), maxMessage), end.FinishedAt.Time
+			text, ended = words.Clip(change.LastLine(end.Message), maxMessage), end.FinishedAt.Time
 		}
 	}
 	return text, ended
@@ -211,7 +191,7 @@ func addCause(all []said, c api.Cause) []said {
 		was := all[i].Cause
 		same := was.Text == c.Text || words.Masked(was.Text, func(w string) bool { return words.IsName(w, was.Name) }) == words.Masked(c.Text, func(w string) bool { return words.IsName(w, c.Name) })
 		if same && field(was) == field(c) && was.Kind == c.Kind {
-			all[i].names = appendOnce(all[i].names, c.Namespace+"/"+c.Name)
+			all[i].names = words.AppendOnce(all[i].names, c.Namespace+"/"+c.Name)
 			if n := len(all[i].names); n > 1 {
 				all[i].Objects = n
 			}

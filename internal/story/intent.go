@@ -107,7 +107,7 @@ func (t *teller) pauses() {
 			var edits []string
 			for i, s := range th.states {
 				if s != span.first && paused(s) && within(s.at, span.from, span.to) && s.entry != nil && !s.entry.onlyStatus && generationOf(th, i) != generationOf(th, i-1) {
-					edits = append(edits, s.entry.with(shortened(s.entry.What)...))
+					edits = append(edits, s.entry.with(change.Shortened(s.entry.What)...))
 					ep.claims = append(ep.claims, s.entry)
 				}
 			}

@@ -179,7 +179,7 @@ func (t *teller) counted(pods []*thing) string {
 	counts := map[string]int{}
 	for _, pod := range pods {
 		wl := t.calledName(t.workload(pod))
-		owners = appendOnce(owners, wl)
+		owners = words.AppendOnce(owners, wl)
 		counts[wl]++
 	}
 	if len(owners) == 1 {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/watchkeeper/watchkeeper/internal/api"
+	"github.com/watchkeeper/watchkeeper/internal/words"
 )
 
 // outcome ends the title of an episode that is bad news: whether it is over, and how many Pods
@@ -99,7 +100,7 @@ func (t *teller) workloadOf(ep *episode) *thing {
 		case t.isOwn(th):
 			return th
 		default:
-			all = appendOnce(all, th)
+			all = words.AppendOnce(all, th)
 		}
 	}
 	if len(all) != 1 {

@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/watchkeeper/watchkeeper/internal/api"
+	"github.com/watchkeeper/watchkeeper/internal/change"
 )
 
 // A rollout is a change of a workload's Pod template, and what follows from it until the next
@@ -295,7 +296,7 @@ func (t *teller) replaces(r, before *rollout, complete string) bool {
 	}
 	if r.back {
 		verb, which = "rolled back", ", "
-		if what := imagesOf(before.after, r.after); what != "" {
+		if what := change.Images(before.after, r.after); what != "" {
 			verb += " to " + what
 		}
 	} else if by != "" {

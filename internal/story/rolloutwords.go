@@ -9,8 +9,6 @@ import (
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/watchkeeper/watchkeeper/internal/change"
 	"github.com/watchkeeper/watchkeeper/internal/words"
 )
@@ -40,14 +38,14 @@ func (t *teller) describe(r *rollout) string {
 	switch {
 	case r.before == nil:
 		what = th.kind + " " + th.key.Name() + " created"
-		if images := imagesOf(nil, r.after); images != "" {
+		if images := change.Images(nil, r.after); images != "" {
 			what += " with " + images
 		}
 	case r.entry == nil:
-		what += to + imagesOf(nil, r.after)
+		what += to + change.Images(nil, r.after)
 	default:
-		if images := imagesOf(r.before, r.after); images != "" {
-			if old := imagesOf(r.after, r.before); !strings.Contains(images+old, ", ") && old != "" {
+		if images := change.Images(r.before, r.after); images != "" {
+			if old := change.Images(r.after, r.before); !strings.Contains(images+old, ", ") && old != "" {
 				what += " from " + old
 			}
 			what += to + images
@@ -57,7 +55,7 @@ func (t *teller) describe(r *rollout) string {
 			if to != " to " {
 				what += " back to an earlier template"
 			}
-			details = append(details, change.Brief(strings.Join(shortened(r.entry.What), ", ")))
+			details = append(details, change.Brief(strings.Join(change.Shortened(r.entry.What), ", ")))
 		}
 	}
 	if r.revision != "" {
@@ -81,39 +79,6 @@ func (r *rollout) with(texts ...string) string {
 		}
 	}
 	return all.with(texts...)
-}
-
-// shortened leaves out long values: hashes say nothing to people.
-func shortened(phrases []string) (out []string) {
-	for _, phrase := range phrases {
-		if name, _, ok := strings.Cut(phrase, " "); ok && len(phrase) > 80 && strings.Contains(phrase, " → ") {
-			phrase = name + " changed"
-		}
-		phrase = strings.Replace(phrase, "template.metadata.annotations.", "annotation ", 1)
-		out = append(out, phrase)
-	}
-	return out
-}
-
-// imagesOf returns the images that changed between two templates: only the tag if it is one.
-func imagesOf(before, after *corev1.PodTemplateSpec) string {
-	old := map[string]string{}
-	if before != nil {
-		for _, c := range slices.Concat(before.Spec.InitContainers, before.Spec.Containers) {
-			old[c.Name] = c.Image
-		}
-	}
-	var images []string
-	for _, c := range slices.Concat(after.Spec.Containers, after.Spec.InitContainers) {
-		if was, ok := old[c.Name]; was != c.Image {
-			image := c.Image
-			if ok {
-				image = change.ShortImage(was, c.Image)
-			}
-			images = appendOnce(images, image)
-		}
-	}
-	return words.List(images, 3, "image")
 }
 
 // rolloutAt names the rollout of a workload during which a failure ended, "" if there was none.
@@ -157,7 +122,7 @@ func (t *teller) stuck(r *rollout) (all []said, reasons []string) {
 				return
 			}
 			all = addCause(all, s.because(c))
-			reasons = appendOnce(reasons, change.Brief(change.Because(c.Reason, change.Unnamed(c.Message))))
+			reasons = words.AppendOnce(reasons, change.Brief(change.Because(c.Reason, change.Unnamed(c.Message))))
 		}
 	}
 	for _, s := range r.workload.states[r.begin:r.end] {

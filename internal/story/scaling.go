@@ -11,6 +11,7 @@ import (
 
 	"github.com/watchkeeper/watchkeeper/internal/api"
 	"github.com/watchkeeper/watchkeeper/internal/change"
+	"github.com/watchkeeper/watchkeeper/internal/words"
 )
 
 // A step is one change of a workload's number of replicas.
@@ -188,7 +189,7 @@ func path(steps []step, mixed bool) string {
 func reasons(steps []step) string {
 	var all []string
 	for _, s := range steps {
-		all = appendOnce(all, s.reason)
+		all = words.AppendOnce(all, s.reason)
 	}
 	if all = slices.DeleteFunc(all, func(s string) bool { return s == "" }); len(all) == 0 {
 		return ""

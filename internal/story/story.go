@@ -29,6 +29,7 @@ import (
 	"github.com/watchkeeper/watchkeeper/informer/scan"
 	"github.com/watchkeeper/watchkeeper/internal/api"
 	"github.com/watchkeeper/watchkeeper/internal/change"
+	"github.com/watchkeeper/watchkeeper/internal/words"
 )
 
 // A Version is one change of an object.
@@ -179,7 +180,7 @@ func (t *teller) owners(th *thing) []*thing {
 		for _, s := range all[i].states {
 			for _, o := range s.look().Metadata.OwnerReferences {
 				if owner := t.byUID[string(o.UID)]; owner != nil {
-					all = appendOnce(all, owner)
+					all = words.AppendOnce(all, owner)
 				}
 			}
 		}

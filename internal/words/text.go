@@ -4,6 +4,7 @@
 package words
 
 import (
+	"slices"
 	"strings"
 	"unicode"
 )
@@ -35,4 +36,14 @@ func HasDigit(word string) bool { return strings.ContainsAny(word, "0123456789")
 // has made, such as web-7d4b9c-x2x1z. Numbers do not.
 func IsName(word, name string) bool {
 	return name != "" && strings.Contains(word, name) || HasDigit(word) && strings.Contains(word, "-") && strings.ContainsFunc(word, unicode.IsLetter)
+}
+
+// AppendOnce appends what a list does not have.
+func AppendOnce[T comparable](list []T, more ...T) []T {
+	for _, one := range more {
+		if !slices.Contains(list, one) {
+			list = append(list, one)
+		}
+	}
+	return list
 }
