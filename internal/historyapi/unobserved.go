@@ -113,8 +113,8 @@ func (c *call) recordEnd(r kube.Resource) (since time.Time, reason string) {
 		return c.Past.End(), api.RecordingStopped
 	}
 	head := c.Past.Newest(r).Head().At
-	if c.unsynced[r] != nil {
-		return head, api.RecordingStopped
+	if err := c.unsynced[r]; err != nil {
+		return past.KnownUntil(head, err), api.RecordingStopped
 	}
 	switch {
 	case c.contact.Err == nil:
@@ -187,7 +187,8 @@ func (f *finder) lastState(r kube.Resource) (state past.State, ok bool) {
 		return past.State{}, false
 	}
 	head := st.Head()
-	return past.State{Stream: st, RV: head.RV, At: head.At, Since: head.At, Newest: true}, head.RV != 0
+	at := past.KnownUntil(head.At, f.unsynced[r])
+	return past.State{Stream: st, RV: head.RV, At: at, Since: at, Newest: true}, head.RV != 0
 }
 
 // unknown describes a resource whose state at a moment is not known because of why.
@@ -209,7 +210,7 @@ func (f *finder) unknown(r kube.Resource, at time.Time, why error) findings.Unkn
 	default:
 		u.Reason = f.nothingNewer()
 		if st := f.Past.Newest(r); st != nil {
-			u.Since = st.Head().At
+			u.Since = past.KnownUntil(st.Head().At, f.unsynced[r])
 		}
 	}
 	return u

@@ -70,6 +70,7 @@ func (p *Past) LocateSynced(ctx context.Context, id kube.Resource, when kube.Mom
 	}
 	m.Newest = true
 	if head := streams[last].Head(); err == nil && unsynced != nil && when.RV == 0 && m.RV == head.RV && when.At.After(head.At) {
+		head.At = KnownUntil(head.At, unsynced)
 		return State{}, &history.RangeError{
 			Err:      fmt.Errorf("%w: %s are recorded until %s: %w", ErrUnrecorded, id.GroupResource(), Stamp(head.At), unsynced),
 			Resource: id, To: head, Why: unsynced,

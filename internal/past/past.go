@@ -29,6 +29,28 @@ const syncTimeout = 5 * time.Second
 // answers.
 var ErrUnwatched = errors.New("it is not watched")
 
+// A SilentError is why nothing newer of a resource is recorded: it was not observed since a time,
+// which is before the head if a watch was behind.
+type SilentError struct {
+	Since time.Time
+	Err   error
+}
+
+func (e *SilentError) Error() string {
+	return fmt.Sprintf("%v since %s", e.Err, e.Since.UTC().Format(time.RFC3339))
+}
+
+func (e *SilentError) Unwrap() error { return e.Err }
+
+// KnownUntil returns until when a resource is known whose record has a head, and of which
+// [Past.Sync] has said why nothing newer is recorded.
+func KnownUntil(head time.Time, unsynced error) time.Time {
+	if silent, ok := errors.AsType[*SilentError](unsynced); ok && silent.Since.Before(head) {
+		return silent.Since
+	}
+	return head
+}
+
 // A Record gives access to a history store: a recorder's, or that of a .wkr file.
 type Record interface {
 	// Store returns the store; nil while nothing is recorded.

@@ -314,7 +314,7 @@ func (r *resourceRecorder) observed(ctx context.Context) error {
 }
 
 func notRecorded(s silent, why error) error {
-	return fmt.Errorf("%w since %s: %w", ErrNotRecorded, s.since.UTC().Format(time.RFC3339), why)
+	return &past.SilentError{Since: s.since, Err: fmt.Errorf("%w: %w", ErrNotRecorded, why)}
 }
 
 // RequireList implements watchcache.Record.

@@ -364,6 +364,9 @@ func TestWatchBehind(t *testing.T) {
 			t.Errorf("before the event came: %v, %v", m, err)
 		}
 		g.owner.behind.Store(true)
+		if until := past.KnownUntil(late.At, r.Sync(t.Context(), pods)); !until.Truncate(time.Millisecond).Equal(want.Since) {
+			t.Errorf("known until %v, want %v", until, want.Since)
+		}
 		record.Continuity(reflector.Watched)
 		time.Sleep(3 * time.Second)
 		if g.writer().silence.get().since.IsZero() {

@@ -261,6 +261,7 @@ func (t *teller) replaced(ep *episode, deleted []*thing) []*thing {
 			to = wl.states[i].at
 		}
 	}
+	ep.deletes = true
 	ep.Title = fmt.Sprintf("%s: %s deleted", t.calledName(of), what)
 	switch ready {
 	case n:

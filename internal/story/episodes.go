@@ -44,6 +44,7 @@ type episode struct {
 
 	before   string // what was changed shortly before; it begins the title
 	replaced bool   // by the next rollout
+	deletes  bool   // Pods: the status of their workload may not have shown it
 	still    string // what to say if it is not over at the end of the story; "still so" if empty
 
 	entries []*entry

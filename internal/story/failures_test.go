@@ -566,7 +566,7 @@ func TestPodsDeleted(t *testing.T) {
 				l.put(22, pod(fmt.Sprint("web-a-n", i), "web-a", "", "", running))
 				l.remove(23, fmt.Sprint("Pod/web-a-", i))
 			}
-		}, "20-22 warning: Deployment web: 3 of 3 Pods deleted, replaced after 2s; 3 of 3 ready all the time"},
+		}, "20-22 warning: Deployment web: 3 of 3 Pods deleted, replaced after 2s"},
 		"one, without a grace period": {"Deployment/web", func(l *log) { l.remove(20, "Pod/web-a-1") },
 			"20-20 warning: Deployment web: 1 of 3 Pods deleted, none replaced at the end of the story"},
 		"scaled down": {"Deployment/web", func(l *log) {

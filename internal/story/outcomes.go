@@ -63,8 +63,8 @@ func (t *teller) outcome(ep *episode) string {
 				return fmt.Sprintf("; %d of %d ready at its end, and %d of %d %s", ready, want, n, enough, t.atEnd())
 			}
 		}
-	case lowest == ready && ready >= want && t.edgeIn(ep.From, ep.To):
-		return "" // what was not observed is not known
+	case lowest == ready && ready >= want && (ep.deletes || t.edgeIn(ep.From, ep.To)):
+		return "" // what the status has not shown, or was not observed, is not known
 	case lowest == ready && ready >= want:
 		return fmt.Sprintf("; %d of %d ready all the time", ready, want)
 	}
