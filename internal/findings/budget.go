@@ -21,9 +21,11 @@ import (
 // are on a cordoned Node: a drain waits for them. A budget whose Pods are healthy, but that
 // never allows one, is a finding only then, too: it harms nothing else.
 func (s *State) budgetsFound(g *group) {
-	cordoned := map[string]bool{}
+	cordoned := map[string]*corev1.Node{}
 	for _, node := range s.nodes {
-		cordoned[node.Name] = node.Spec.Unschedulable
+		if node.Spec.Unschedulable {
+			cordoned[node.Name] = node
+		}
 	}
 	for _, b := range s.budgets {
 		selector, err := metav1.LabelSelectorAsSelector(b.Spec.Selector)
@@ -31,15 +33,21 @@ func (s *State) budgetsFound(g *group) {
 			continue
 		}
 		subject := refOf("PodDisruptionBudget", b.Namespace, b.Name)
-		nodes := map[string]bool{}
+		nodes, since := map[string]bool{}, cmp.Or(budgetSince(b), b.CreationTimestamp.Time)
 		for _, pod := range s.sortedPods() {
-			if pod.Namespace != b.Namespace || !cordoned[pod.Spec.NodeName] || pod.DeletionTimestamp != nil || !selector.Matches(labels.Set(pod.Labels)) ||
+			node := cordoned[pod.Spec.NodeName]
+			if pod.Namespace != b.Namespace || node == nil || pod.DeletionTimestamp != nil || !selector.Matches(labels.Set(pod.Labels)) ||
 				pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
 				continue
 			}
 			f := g.of(subject, "", api.SeverityWarning)
 			f.Objects = append(f.Objects, podRef(pod))
-			nodes[pod.Spec.NodeName] = true
+			nodes[node.Name] = true
+			if at := cordonedSince(node); at.After(since) {
+				f.from(at)
+			} else {
+				f.from(since)
+			}
 		}
 		f := g.found[subject.Kind+"\x00"+string(subject.Key)+"\x00"]
 		if f == nil {
@@ -55,9 +63,18 @@ func (s *State) budgetsFound(g *group) {
 			names += fmt.Sprintf(" and %d more", more)
 		}
 		f.Title = fmt.Sprintf("allows no disruption: %s on the cordoned Node %s", count(len(f.Objects), "Pod"), names)
-		f.from(cmp.Or(budgetSince(b), b.CreationTimestamp.Time))
 		f.say(budgetSays(b))
 	}
+}
+
+// cordonedSince returns when the taint of a cordoned Node was added, zero if that is not known.
+func cordonedSince(node *corev1.Node) time.Time {
+	for _, t := range node.Spec.Taints {
+		if t.Key == corev1.TaintNodeUnschedulable && t.TimeAdded != nil {
+			return t.TimeAdded.Time
+		}
+	}
+	return time.Time{}
 }
 
 func budgetSince(b *policyv1.PodDisruptionBudget) time.Time {
