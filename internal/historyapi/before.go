@@ -12,10 +12,8 @@ import (
 	"time"
 
 	"github.com/wI2L/jsondiff"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/watchkeeper/watchkeeper/informer/kube"
-	"github.com/watchkeeper/watchkeeper/informer/scan"
 	"github.com/watchkeeper/watchkeeper/internal/api"
 	"github.com/watchkeeper/watchkeeper/internal/findings"
 	"github.com/watchkeeper/watchkeeper/internal/history"
@@ -47,7 +45,7 @@ var sharing = []string{"cronjobs.batch", "daemonsets.apps", "deployments.apps", 
 // before notes the last changes, before something failed, of the objects that a finding is
 // related to, and the times in which some may have been missed. Changes of a status are left
 // out, except those of a quota, and of what a Node is. That the quota was deleted which a message
-// names is noted also if it was later.
+// names, or has other limits, is noted also if it was later.
 func (f *finder) before(one *findings.Finding, out *api.Finding) error {
 	since := out.Since
 	if since.IsZero() {
@@ -77,11 +75,11 @@ func (f *finder) before(one *findings.Finding, out *api.Finding) error {
 			if versions++; e.At.Before(begin) || versions > maxVersionsOf || f.page.full() {
 				break
 			}
-			gone := ref.Kind == "ResourceQuota" && e.Type == kube.Deleted // what fails may not have been tried since
-			if !gone && f.after(state, e, until) {
+			later := f.after(state, e, until)
+			if later && ref.Kind != "ResourceQuota" { // what it refused may not have been tried since
 				continue
 			}
-			if all, err = f.describe(all, state, one.Subject, e); err != nil {
+			if all, err = f.describe(all, state, one.Subject, e, later); err != nil {
 				return err
 			}
 		}
@@ -91,18 +89,17 @@ func (f *finder) before(one *findings.Finding, out *api.Finding) error {
 			return err
 		}
 	}
-	slices.SortStableFunc(all, func(a, b api.ObjectChange) int {
-		return cmp.Or(b.Time.Compare(a.Time), strings.Compare(a.Path, b.Path), strings.Compare(b.ResourceVersion, a.ResourceVersion))
-	})
+	slices.SortStableFunc(all, newest)
 	all = slices.CompactFunc(all, func(a, b api.ObjectChange) bool { return a.Path == b.Path && a.ResourceVersion == b.ResourceVersion })
 	own := func(c api.ObjectChange) bool {
 		return c.Kind == one.Subject.Kind && kube.MakeKey(c.Namespace, c.Name) == one.Subject.Key
 	}
-	if i := slices.IndexFunc(all, own); i > 0 { // the last change of the subject itself comes first
+	if i := slices.IndexFunc(all, own); i > 0 { // the last change of the subject itself is one of the few
 		last := all[i]
 		all = slices.Insert(slices.Delete(all, i, i+1), 0, last)
 	}
 	out.Before = f.important(all)
+	slices.SortStableFunc(out.Before, newest)
 	out.BeforeLeftOut = len(all) - len(out.Before)
 	spans := f.unobserved(read, begin, since)
 	out.Unobserved = merged(slices.DeleteFunc(slices.Clone(spans), func(s api.UnobservedSpan) bool { return s.Reason == api.Late || s.Reason == api.BeforeRecord }))
@@ -112,6 +109,11 @@ func (f *finder) before(one *findings.Finding, out *api.Finding) error {
 		}
 	}
 	return f.ended()
+}
+
+// newest orders changes: the newest first.
+func newest(a, b api.ObjectChange) int {
+	return cmp.Or(b.Time.Compare(a.Time), strings.Compare(a.Path, b.Path), strings.Compare(b.ResourceVersion, a.ResourceVersion))
 }
 
 // important returns the last of the changes, the newest first. That Nodes became ready or not
@@ -177,13 +179,13 @@ func (f *finder) leftNodes(one *findings.Finding, begin, until time.Time) (nodes
 	if !ok || namespace == "" {
 		return nil, nil
 	}
-	var owners []types.UID
+	var owners []string
 	for _, o := range one.Objects {
 		if o.Kind != "Pod" || len(owners) == maxOwners {
 			continue
 		}
 		if pod := f.get("pods", o.Key); pod != nil {
-			if owner := controllerOf(pod); owner != "" {
+			if owner := findings.ControllerOf(pod); owner != "" {
 				owners = append(owners, owner)
 			}
 		}
@@ -198,7 +200,7 @@ func (f *finder) leftNodes(one *findings.Finding, begin, until time.Time) (nodes
 		From: state.Stream.Span().From.RV, To: state.RV, Since: begin, Events: maxSharing, Scan: maxScanned,
 	})
 	for _, e := range slices.Backward(found.Events) {
-		if f.after(state, e, until) || !slices.Contains(owners, controllerOf(e.Object)) {
+		if f.after(state, e, until) || !slices.Contains(owners, findings.ControllerOf(e.Object)) {
 			continue
 		}
 		var pod ownedBy
@@ -209,18 +211,6 @@ func (f *finder) leftNodes(one *findings.Finding, begin, until time.Time) (nodes
 		}
 	}
 	return nodes, err
-}
-
-// controllerOf returns the UID of the controller of an object, "" for none.
-func controllerOf(o *scan.Object) types.UID {
-	var owned ownedBy
-	_ = json.Unmarshal([]byte(o.JSON), &owned) // as far as it is valid
-	for _, owner := range owned.Metadata.OwnerReferences {
-		if owner.Controller != nil && *owner.Controller {
-			return owner.UID
-		}
-	}
-	return ""
 }
 
 // sharing adds the changes of the workloads of the namespace of a subject.
@@ -242,7 +232,7 @@ func (f *finder) sharing(all []api.ObjectChange, subject findings.Ref, begin, un
 			if f.after(state, e, until) || f.page.full() {
 				continue
 			}
-			if all, err = f.describe(all, state, subject, e); err != nil {
+			if all, err = f.describe(all, state, subject, e, false); err != nil {
 				return nil, err
 			}
 		}
@@ -266,8 +256,9 @@ func byWill(op jsondiff.Operation) bool {
 }
 
 // describe adds a change, unless it is only noise, of the status, or what a controller notes. That
-// a Node becomes ready or not is the finding itself if it is the subject.
-func (f *finder) describe(all []api.ObjectChange, state past.State, subject findings.Ref, e history.Event) ([]api.ObjectChange, error) {
+// a Node becomes ready or not is the finding itself if it is the subject. The status of a quota does
+// not matter later.
+func (f *finder) describe(all []api.ObjectChange, state past.State, subject findings.Ref, e history.Event, later bool) ([]api.ObjectChange, error) {
 	item, _, err := f.page.change(state.Stream, e)
 	if err != nil || item == nil {
 		return all, err
@@ -277,7 +268,7 @@ func (f *finder) describe(all []api.ObjectChange, state past.State, subject find
 	if resource == "nodes" && subject.Kind != "Node" {
 		matters = func(op jsondiff.Operation) bool { return byWill(op) || ofCondition(op) }
 	}
-	if item.Type == api.Modified && resource != "resourcequotas" && !slices.ContainsFunc(item.Changes, matters) {
+	if item.Type == api.Modified && (later || resource != "resourcequotas") && !slices.ContainsFunc(item.Changes, matters) {
 		return all, nil
 	}
 	if item.Type == api.Modified && resource == "nodes" && !slices.ContainsFunc(item.Changes, byWill) {

@@ -123,8 +123,8 @@ func TestBeforeFindings(t *testing.T) {
 	}
 }
 
-// TestBeforeItself: what was changed of the subject itself comes first, and that the quota was
-// deleted which a message names is noted though it was later.
+// TestBeforeItself: the last change of the subject itself is among the changes before, however many
+// are later; and that the quota was raised, or deleted, which a message names, though it was later.
 func TestBeforeItself(t *testing.T) {
 	f := newFixtureAt(t, fakeapi.New(fakeapi.Options{Allow: allow}))
 	web := func(image string) string {
@@ -133,6 +133,7 @@ func TestBeforeItself(t *testing.T) {
 	deployments := f.Stream(pasttest.Deployments, 100, 0, pasttest.Thing(t, "default/web", 90, web("web:1")))
 	f.Event(deployments, kube.Modified, "default/web", 110, web("web:2"))
 	f.Event(deployments, kube.Added, "default/other", 112, `{kind: Deployment, apiVersion: apps/v1}`)
+	f.Event(deployments, kube.Added, "default/another", 113, `{kind: Deployment, apiVersion: apps/v1}`)
 	sets := f.Stream(kube.Resource{Group: "apps", Version: "v1", Name: "replicasets"}, 100, 0)
 	f.Event(sets, kube.Added, "default/web-a", 120, `{kind: ReplicaSet, apiVersion: apps/v1, metadata: {ownerReferences: [{kind: Deployment, name: web, controller: true}]}, spec: {replicas: 2},
 		status: {conditions: [{type: ReplicaFailure, status: "True", reason: FailedCreate, message: "pods x is forbidden: exceeded quota: podq, requested: pods=1", lastTransitionTime: "`+f.At(20).UTC().Format(time.RFC3339)+`"}]}}`)
@@ -140,6 +141,8 @@ func TestBeforeItself(t *testing.T) {
 	f.Events(deployments, 150)
 	quotas := f.Stream(kube.Resource{Version: "v1", Name: "resourcequotas"}, 100, 0)
 	f.Event(quotas, kube.Added, "default/podq", 115, `{kind: ResourceQuota, apiVersion: v1}`)
+	f.Event(quotas, kube.Modified, "default/podq", 130, `{kind: ResourceQuota, apiVersion: v1, spec: {hard: {pods: 9}}}`)
+	f.Event(quotas, kube.Modified, "default/podq", 135, `{kind: ResourceQuota, apiVersion: v1, spec: {hard: {pods: 9}}, status: {used: {pods: 1}}}`)
 	f.Event(quotas, kube.Deleted, "default/podq", 140, `{kind: ResourceQuota, apiVersion: v1}`)
 	f.Events(quotas, 150)
 	var got []string
@@ -148,7 +151,7 @@ func TestBeforeItself(t *testing.T) {
 			got = append(got, fmt.Sprintf("%v %s: %s", c.Time.Sub(f.At(0)), c.Name, strings.Join(c.Summary, "; ")))
 		}
 	}
-	want := []string{"10s web: image web:1 → 2", "40s podq: deleted", "15s podq: created", "12s other: created"}
+	want := []string{"40s podq: deleted", "30s podq: hard.pods none → 9", "15s podq: created", "13s another: created", "10s web: image web:1 → 2"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}

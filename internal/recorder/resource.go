@@ -211,6 +211,7 @@ func (r *resourceRecorder) Continuity(c reflector.Continuity) {
 		r.c.doubt(true)
 		r.silent(false)
 	case reflector.Watched:
+		r.refused.Store(nil)
 		switch {
 		case !r.w.silence.get().apparent:
 			r.heard(false)

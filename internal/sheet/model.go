@@ -14,6 +14,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/xuri/excelize/v2"
+	"k8s.io/apimachinery/pkg/api/validation/path"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/watchkeeper/watchkeeper/informer/scan"
 )
@@ -130,7 +132,27 @@ func (w *Workbook) Check() error {
 	return nil
 }
 
+// checkPlace returns an error if a path of the API that is made of the resource, the namespace and
+// the name leads to another one: a file may come from anybody. Each of them may be empty.
+func (r Resource) checkPlace(namespace, name string) error {
+	for _, part := range []string{r.Group, r.Version, r.Resource} {
+		if part != "" && len(validation.IsDNS1123Subdomain(part)) > 0 {
+			return invalid("%q is no part of the name of a resource", part)
+		}
+	}
+	if namespace != "" && len(validation.IsDNS1123Label(namespace)) > 0 {
+		return invalid("%q is no namespace", namespace)
+	}
+	if len(path.IsValidPathSegmentName(name)) > 0 {
+		return invalid("%q is no name of an object", name)
+	}
+	return nil
+}
+
 func (t *Tab) check() error {
+	if err := t.Resource.checkPlace(t.Namespace, ""); err != nil {
+		return err
+	}
 	if !t.Bound() {
 		if len(t.Rows)+len(t.Columns) > 0 {
 			return invalid("it has rows or columns, but no resource")
@@ -155,6 +177,9 @@ func (t *Tab) check() error {
 	}
 	objects := map[[2]string]bool{}
 	for _, r := range t.Rows {
+		if err := t.Resource.checkPlace(r.Namespace, r.Name); err != nil {
+			return err
+		}
 		key := [2]string{r.Namespace, r.Name}
 		switch {
 		case r.Name == "":

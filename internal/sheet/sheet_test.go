@@ -331,7 +331,10 @@ func TestBadFiles(t *testing.T) {
 		"formula":       sheet(`<row r="1"><c r="A1"><f t="shared" si="1"/></c></row>`),
 		"other row":     sheet(`<row r="1"><c r="A2"><v>1</v></c></row>`),
 		"encoding":      rebuild(func(name, text string) string { return strings.Replace(text, "UTF-8", "ISO-8859-1", 1) }),
-		"links":         rebuild(func(name, text string) string { return strings.ReplaceAll(text, "watchkeeper workbook", "something") }),
+		"resource": rebuild(func(name, text string) string {
+			return strings.ReplaceAll(text, `&#34;resource&#34;:&#34;deployments&#34;`, `&#34;resource&#34;:&#34;deployments/web?x=&#34;`)
+		}),
+		"links": rebuild(func(name, text string) string { return strings.ReplaceAll(text, "watchkeeper workbook", "something") }),
 		"newer": rebuild(func(name, text string) string {
 			return strings.ReplaceAll(text, "<is><t>1</t></is>", "<is><t>2</t></is>")
 		}),
@@ -376,6 +379,31 @@ func TestTabName(t *testing.T) {
 	} {
 		if got := strings.TrimSpace(TabName(wanted, []string{"pods"})); got != want {
 			t.Errorf("the name of %q is %q, want %q", wanted, got, want)
+		}
+	}
+}
+
+// TestPlaces: no part of the place of an object in a workbook leads a request to another path, or
+// ends the path.
+func TestPlaces(t *testing.T) {
+	for _, part := range []string{"a?x=", "a#x", "a/b", "..", ".", "a%2fb", "a b", "A", "a\n", "a;b", "a&b", "ä"} {
+		for name, change := range map[string]func(*Tab){
+			"group":     func(t *Tab) { t.Resource.Group = part },
+			"version":   func(t *Tab) { t.Resource.Version = part },
+			"resource":  func(t *Tab) { t.Resource.Resource = part },
+			"namespace": func(t *Tab) { t.Namespace = part },
+			"row":       func(t *Tab) { t.Rows[0].Namespace = part },
+			"name": func(t *Tab) { // these are escaped
+				if t.Rows[0].Name = part; !strings.ContainsAny(part, "/%") && strings.Trim(part, ".") != "" {
+					t.Rows[0].Name = ".."
+				}
+			},
+		} {
+			tab := Tab{Name: "web", Resource: deployments, Kind: "Deployment", Columns: []string{"spec.replicas"}, Rows: []Row{{"shop", "web", "u", []json.RawMessage{json.RawMessage("1")}}}}
+			change(&tab)
+			if err := (&Workbook{Tabs: []Tab{tab}}).Check(); !errors.Is(err, ErrInvalid) {
+				t.Errorf("%s %q: %v", name, part, err)
+			}
 		}
 	}
 }

@@ -263,11 +263,20 @@ func (t *teller) replaced(ep *episode, deleted []*thing) []*thing {
 	}
 	ep.deletes = true
 	ep.Title = fmt.Sprintf("%s: %s deleted", t.calledName(of), what)
-	switch ready {
-	case n:
+	left := 0
+	for _, pod := range deleted {
+		if pod.gone.IsZero() {
+			left++
+		}
+	}
+	switch {
+	case left > 0 && ready < n: // a StatefulSet makes no other before
+		ep.Ongoing, ep.To, ep.still = true, t.To, words.Count(left, "Pod")+" still terminating"
+		ep.Title = fmt.Sprintf("%s: deletion of %s requested", t.calledName(of), what)
+	case ready == n:
 		ep.To = to
 		ep.Title += ", replaced after " + t.took(from, to)
-	case 0:
+	case ready == 0:
 		ep.Title += ", none replaced " + t.atEnd()
 	default:
 		ep.Title += fmt.Sprintf(", %d replaced %s", ready, t.atEnd())

@@ -50,6 +50,7 @@ type episode struct {
 	entries []*entry
 	said    []said
 	own     bool // it is about the object of the story
+	itself  bool // own, without what its Pods have a part in
 }
 
 // kinds are the kinds of the episodes of a rank.
@@ -115,7 +116,8 @@ func (t *teller) assemble() []api.Episode {
 	slices.SortStableFunc(all, func(a, b *episode) int { return cmp.Or(a.From.Compare(b.From), cmp.Compare(a.rank, b.rank)) })
 	t.all = all
 	for _, ep := range all {
-		ep.own = ep.own || slices.ContainsFunc(ep.claims, t.isTarget) || slices.ContainsFunc(ep.workloads, func(n name) bool { return t.isOwn(t.byUID[n.uid]) })
+		ep.itself = ep.own || slices.ContainsFunc(ep.claims, t.isTarget)
+		ep.own = ep.itself || slices.ContainsFunc(ep.workloads, func(n name) bool { return t.isOwn(t.byUID[n.uid]) })
 		slices.SortStableFunc(ep.entries, (*entry).compare)
 		ep.From, ep.To = ep.From.UTC(), ep.To.UTC()
 		if ep.To.Before(ep.From) {
@@ -230,7 +232,7 @@ func otherTitle(ep *episode) string {
 }
 
 // mainOf returns the most important episode: a worse one, then bad news that are not over, then one
-// about the object itself, then one that is not over, then one of a more specific kind, then the
+// about the object and its Pods, of these one about the object itself, then one that is not over, then one of a more specific kind, then the
 // first. A warning about the object itself that is not over is as bad as a failure; one that was over as the story
 // began is none of it.
 func mainOf(all []*episode) *episode {
@@ -247,7 +249,7 @@ func mainOf(all []*episode) *episode {
 	vague := map[string]int{api.EpisodeOther: 2, api.EpisodeConfig: 1}
 	return slices.MinFunc(all, func(a, b *episode) int {
 		return cmp.Or(cmp.Compare(severity(b), severity(a)), cmp.Compare(one(b.bad()), one(a.bad())), cmp.Compare(one(b.own), one(a.own)),
-			cmp.Compare(one(b.Ongoing), one(a.Ongoing)), cmp.Compare(vague[a.Kind], vague[b.Kind]))
+			cmp.Compare(one(b.itself), one(a.itself)), cmp.Compare(one(b.Ongoing), one(a.Ongoing)), cmp.Compare(vague[a.Kind], vague[b.Kind]))
 	})
 }
 

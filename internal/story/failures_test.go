@@ -569,6 +569,8 @@ func TestPodsDeleted(t *testing.T) {
 		}, "20-22 warning: Deployment web: 3 of 3 Pods deleted, replaced after 2s"},
 		"one, without a grace period": {"Deployment/web", func(l *log) { l.remove(20, "Pod/web-a-1") },
 			"20-20 warning: Deployment web: 1 of 3 Pods deleted, none replaced at the end of the story"},
+		"still terminating": {"Deployment/web", func(l *log) { l.put(20, pod("web-a-1", "web-a", terminating, "", running)) },
+			"20- warning: Deployment web: deletion of 1 of 3 Pods requested; 1 Pod still terminating at the end of the story"},
 		"scaled down": {"Deployment/web", func(l *log) {
 			l.put(20, pod("web-a-1", "web-a", terminating, "", running))
 			l.put(20.1, set(2))
@@ -606,7 +608,7 @@ func TestPodsDeleted(t *testing.T) {
 				l.initial(pod(fmt.Sprint("web-a-", i), "web-a", "", "", running))
 			}
 			test.events(l)
-			got := slices.DeleteFunc(lines(l.tell(test.of, 60)), func(line string) bool { return !strings.Contains(line, " deleted, ") })
+			got := slices.DeleteFunc(lines(l.tell(test.of, 60)), func(line string) bool { return !strings.Contains(line, " deleted, ") && !strings.Contains(line, "deletion of") })
 			if text := strings.Join(got, "\n"); text != test.want {
 				t.Errorf("%q, want %q", text, test.want)
 			}

@@ -49,6 +49,8 @@ func (t *teller) outcome(ep *episode) string {
 		least = fmt.Sprintf(" (%d at the lowest)", lowest)
 	}
 	switch {
+	case ep.Ongoing && ep.deletes && ready >= want:
+		return text // the status has not shown it
 	case ep.Ongoing:
 		return text + fmt.Sprintf(", with %d of %d ready%s", ready, want, least)
 	case !to.Equal(ep.To):

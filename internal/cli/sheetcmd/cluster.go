@@ -57,24 +57,31 @@ func (e *refusal) Error() string {
 
 var wholeObject = regexp.MustCompile(`(?: ?"" is invalid: patch: )?Invalid value: "\{(?:[^"\\]|\\.)*": `)
 
-// path returns the path of a resource's objects in a namespace, "" for all.
-func path(r sheet.Resource, namespace string) string {
-	p := "/apis/" + r.Group + "/" + r.Version
+// path returns the segments of the path of a resource's objects in a namespace, "" for all.
+func path(r sheet.Resource, namespace string) []string {
+	p := []string{"apis", r.Group, r.Version}
 	if r.Group == "" {
-		p = "/api/" + r.Version
+		p = []string{"api", r.Version}
 	}
 	if namespace != "" {
-		p += "/namespaces/" + url.PathEscape(namespace)
+		p = append(p, "namespaces", namespace)
 	}
-	return p + "/" + r.Resource
+	return append(p, r.Resource)
 }
 
-func (c *cluster) do(ctx context.Context, method, path string, query url.Values, body []byte, into any) error {
-	target := c.server + path
-	if len(query) > 0 {
-		target += "?" + query.Encode()
+func (c *cluster) do(ctx context.Context, method string, path []string, query url.Values, body []byte, into any) error {
+	target, err := url.Parse(c.server)
+	if err != nil {
+		return err
 	}
-	r, err := http.NewRequestWithContext(ctx, method, target, bytes.NewReader(body))
+	for _, segment := range path { // of a workbook, which may come from anybody
+		if segment == "" || segment == "." || segment == ".." {
+			return fmt.Errorf("%q cannot be part of a path of the API", segment)
+		}
+		target = target.JoinPath(url.PathEscape(segment))
+	}
+	target.RawQuery = query.Encode()
+	r, err := http.NewRequestWithContext(ctx, method, target.String(), bytes.NewReader(body))
 	if err != nil {
 		return err
 	}
@@ -141,7 +148,7 @@ func (c *cluster) list(ctx context.Context, t *sheet.Tab) (objects []json.RawMes
 
 // get returns an object as it is now.
 func (c *cluster) get(ctx context.Context, o *sheet.Object) (object json.RawMessage, err error) {
-	err = c.do(ctx, http.MethodGet, path(o.Resource, o.Namespace)+"/"+url.PathEscape(o.Name), nil, nil, &object)
+	err = c.do(ctx, http.MethodGet, append(path(o.Resource, o.Namespace), o.Name), nil, nil, &object)
 	return object, err
 }
 
@@ -155,7 +162,7 @@ func (c *cluster) patch(ctx context.Context, o *sheet.Object, operations []sheet
 	if dryRun {
 		query.Set("dryRun", "All")
 	}
-	err = c.do(ctx, http.MethodPatch, path(o.Resource, o.Namespace)+"/"+url.PathEscape(o.Name), query, body, nil)
+	err = c.do(ctx, http.MethodPatch, append(path(o.Resource, o.Namespace), o.Name), query, body, nil)
 	if failed, ok := errors.AsType[*refusal](err); ok && failed.Code == http.StatusUnprocessableEntity && strings.Contains(failed.Message, "testing ") {
 		return errors.New("it was changed meanwhile")
 	}

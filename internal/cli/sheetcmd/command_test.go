@@ -10,8 +10,11 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/watchkeeper/watchkeeper/internal/sheet"
 )
 
 // TestMistakes: a command line that is wrong says so, and leaves the file as it was.
@@ -134,6 +137,36 @@ func TestNothingThere(t *testing.T) {
 		}
 		if !strings.HasPrefix(errs.String(), want) {
 			t.Errorf("%s: %s, want %s", args, errs.String(), want)
+		}
+	}
+}
+
+// TestPaths: whatever a workbook names, a request goes to the object of that name, and its query
+// is that of the command.
+func TestPaths(t *testing.T) {
+	var got []string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		got = append(got, r.URL.EscapedPath()+" "+r.URL.RawQuery)
+		w.Write([]byte("{}"))
+	}))
+	defer server.Close()
+	c := &cluster{server: server.URL, http: server.Client()}
+	for part, want := range map[string]string{"web": "web", "web?x=": "web%3Fx=", "a/b": "a%2Fb", "a#b": "a%23b", "%2e%2e": "%252e%252e", "..": "", "": ""} {
+		got = nil
+		o := &sheet.Object{Resource: sheet.Resource{Group: "apps", Version: "v1", Resource: "deployments"}, Namespace: "shop", Name: part}
+		err := c.patch(t.Context(), o, nil, true)
+		if want == "" {
+			if err == nil || got != nil {
+				t.Errorf("%q: %v, %v", part, got, err)
+			}
+			continue
+		}
+		if want := []string{"/apis/apps/v1/namespaces/shop/deployments/" + want + " dryRun=All&fieldManager=" + sheet.FieldManager}; err != nil || !slices.Equal(got, want) {
+			t.Errorf("%q: %v, %v, want %v", part, got, err, want)
+		}
+		o.Resource.Resource, o.Name = part, "web"
+		if err := c.patch(t.Context(), o, nil, true); err != nil || !strings.HasSuffix(got[1], "/web dryRun=All&fieldManager="+sheet.FieldManager) {
+			t.Errorf("the resource %q: %v, %v", part, got, err)
 		}
 	}
 }

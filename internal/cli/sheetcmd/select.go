@@ -10,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 
@@ -108,7 +107,7 @@ func (c *command) choose(ctx context.Context, linked []sheet.Tab, kinds []string
 // columns of --columns that no object has.
 func (c *command) check(ctx context.Context, t *sheet.Tab) error {
 	if len(t.Rows) == 0 && t.Namespace != "" {
-		err := c.cluster.do(ctx, http.MethodGet, "/api/v1/namespaces/"+url.PathEscape(t.Namespace), nil, nil, nil)
+		err := c.cluster.do(ctx, http.MethodGet, []string{"api", "v1", "namespaces", t.Namespace}, nil, nil, nil)
 		if failed, ok := errors.AsType[*refusal](err); ok && failed.Code == http.StatusNotFound && failed.Details != nil && failed.Details.Name == t.Namespace {
 			return failed
 		}
