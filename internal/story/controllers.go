@@ -30,12 +30,29 @@ func (t *teller) creations() {
 			if last.Until.After(span.to) {
 				span.to = last.Until
 			}
+			for _, one := range t.spans(th, lacks) { // the last Event is not its end
+				if !one.from.After(span.to.Add(maxTogether)) && one.to.After(span.to) {
+					span.to, span.open = one.to, one.open
+				}
+			}
 			spans = append(spans, span)
 		}
 		for _, span := range spans {
 			t.tellCreation(th, span, refused)
 		}
 	}
+}
+
+// lacks reports whether a controller has fewer Pods than it should; a Job that is not over, none.
+func lacks(s *state) bool {
+	l := s.look()
+	switch s.o.Kind {
+	case "DaemonSet":
+		return l.Status.CurrentNumberScheduled < l.Status.DesiredNumberScheduled
+	case "Job":
+		return l.Status.Active == 0 && !slices.ContainsFunc(l.Status.Conditions, func(c condition) bool { return c.Status == "True" })
+	}
+	return l.Status.Replicas < replicas(l)
 }
 
 func (t *teller) tellCreation(th *thing, span span, refused []*event) {

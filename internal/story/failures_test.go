@@ -608,10 +608,62 @@ func TestPodsDeleted(t *testing.T) {
 				l.initial(pod(fmt.Sprint("web-a-", i), "web-a", "", "", running))
 			}
 			test.events(l)
-			got := slices.DeleteFunc(lines(l.tell(test.of, 60)), func(line string) bool { return !strings.Contains(line, " deleted, ") && !strings.Contains(line, "deletion of") })
+			got := slices.DeleteFunc(lines(l.tell(test.of, 60)), func(line string) bool {
+				return !strings.Contains(line, " deleted, ") && !strings.Contains(line, "deletion of")
+			})
 			if text := strings.Join(got, "\n"); text != test.want {
 				t.Errorf("%q, want %q", text, test.want)
 			}
 		})
 	}
+}
+
+// TestSameReplicaSet: the Pods of a later rollout to the same template are none of an earlier one.
+func TestSameReplicaSet(t *testing.T) {
+	l := failedRollout(t)
+	l.put(30, deployment(3, 2, "r/web:1.0", "kubectl-set", "3", done(3, 2)))
+	l.remove(31, "Pod/web-b-1")
+	l.remove(32, "Pod/web-b-2")
+	l.put(60, deployment(4, 2, "r/web:1.1", "kubectl-set", "4", "observedGeneration: 4, replicas: 3, updatedReplicas: 1, readyReplicas: 2, availableReplicas: 2"))
+	l.put(61, pod("web-b-3", "web-b", "", "", "phase: Pending"))
+	l.put(65, pod("web-b-3", "web-b", "", "", crashed))
+	got := lines(l.tell("Deployment/web", 80))
+	want := []string{
+		"10-30 failed: rollout of web from 1.0 to 1.1 (revision 2, by kubectl-set) failed: 2 Pods CrashLoopBackOff (exit 1: no database); rolled back to 1.0 by kubectl-set, complete after less than 1s; 2 of 2 ready all the time",
+		"60- failed: rollout of web from 1.0 again to 1.1 (revision 4, by kubectl-set) failed: 1 Pod Error (exit 1: no database); still so at the end of the story, with 2 of 2 ready",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestChangeBeforeFailure: what was changed between a rollout and the failure of its Pods is told
+// from the failure.
+func TestChangeBeforeFailure(t *testing.T) {
+	l := newLog(t)
+	l.initial(`{kind: ConfigMap, metadata: {name: settings}, data: {url: a}}`)
+	l.put(1, deployment(1, 1, "r/web:1.0", "kubectl-create", "1", ""))
+	l.put(1.1, replicaSet("a", "r/web:1.0", ""))
+	const uses = `, volumes: [{name: c, configMap: {name: settings}}]`
+	l.put(2, pod("web-a-1", "web-a", "", uses, running))
+	l.put(3, deployment(1, 1, "r/web:1.0", "kubectl-create", "1", done(1, 1)))
+	l.put(6, `{kind: ConfigMap, metadata: {name: settings}, data: {url: b}}`)
+	l.put(9, pod("web-a-1", "web-a", "", uses, crashed))
+	l.want("Deployment/web", 40, "1- failed: Deployment web created with r/web:1.0 (revision 1, by kubectl-create), complete after 2s, then failed 6s later, 3s after ConfigMap settings, which the failed Pods use, was changed (key url changed): 1 Pod Error (exit 1: no database); still so at the end of the story")
+}
+
+// TestRefusedPods: a controller without the condition ReplicaFailure is refused Pods for as long as it
+// lacks some; the last Event is not the end.
+func TestRefusedPods(t *testing.T) {
+	agent := func(current int) string {
+		return fmt.Sprintf(`{kind: DaemonSet, metadata: {name: agent}, spec: {template: {spec: {containers: [{name: web, image: x}]}}}, status: {desiredNumberScheduled: 3, currentNumberScheduled: %d, updatedNumberScheduled: %[1]d, numberReady: %[1]d, numberAvailable: %[1]d}}`, current)
+	}
+	l := newLog(t)
+	l.initial(agent(3))
+	l.put(20.1, agent(2))
+	l.event(20, "agent.1", "Warning", "FailedCreate", "exceeded quota: q, requested: pods=1, used: pods=7, limited: pods=2", "DaemonSet", "agent")
+	const refused = "failed: DaemonSet agent: Pods could not be created: exceeded quota: q, requested: pods=1, used: pods=7, limited: pods=2; "
+	l.want("DaemonSet/agent", 60, "20- "+refused+"still so at the end of the story, with 2 of 3 ready")
+	l.put(70, agent(3))
+	l.want("DaemonSet/agent", 90, "20-70 "+refused+"over after 50s; 3 of 3 ready at its end (2 at the lowest)")
 }

@@ -86,14 +86,21 @@ func (t *teller) after(first, then time.Time) string {
 }
 
 // tell mentions the changes in an episode: what came before begins its title, what came later
-// follows what its title says until now. Those that belong to its time are a part of it.
+// follows what its title says until now.
 func (n *notes) tell(ep *episode) {
-	sorted := func(all []noted) []noted {
-		all = slices.Clone(all)
-		slices.SortStableFunc(all, func(a, b noted) int { return a.entry.compare(b.entry) })
-		return all
-	}
-	before, during := sorted(n.before), sorted(n.during)
+	ep.before = n.tellBefore(ep)
+	n.tellDuring(ep)
+}
+
+func sorted(all []noted) []noted {
+	all = slices.Clone(all)
+	slices.SortStableFunc(all, func(a, b noted) int { return a.entry.compare(b.entry) })
+	return all
+}
+
+// tellBefore returns what came before. What belongs to the time of an episode is a part of it.
+func (n *notes) tellBefore(ep *episode) string {
+	before := sorted(n.before)
 	if len(before) > maxNotes {
 		before = before[len(before)-maxNotes:] // the newest
 	}
@@ -104,7 +111,11 @@ func (n *notes) tell(ep *episode) {
 			ep.claims = append(ep.claims, one.entry)
 		}
 	}
-	ep.before = strings.Join(texts, " and ")
+	return strings.Join(texts, " and ")
+}
+
+func (n *notes) tellDuring(ep *episode) {
+	during := sorted(n.during)
 	for i, one := range during {
 		if !one.other {
 			ep.claims = append(ep.claims, one.entry)

@@ -119,7 +119,7 @@ func TestDeletedIsNotRecovered(t *testing.T) {
 		l.remove(36, "Pod/web-b-1")
 		return l
 	}
-	const failed = "rollout of web from 1.0 to 1.1 (revision 2, by kubectl-set), complete after 2s, then failed: 1 Pod CrashLoopBackOff (exit 1: no database), until deleted; 0 of 1 ready at its end"
+	const failed = "rollout of web from 1.0 to 1.1 (revision 2, by kubectl-set), complete after 2s, then failed 1s later: 1 Pod CrashLoopBackOff (exit 1: no database), until deleted; 0 of 1 ready at its end"
 	const short = "Deployment web: too few Pods are ready; still so at the end of the story, with 0 of 1 ready"
 	l := crashing()
 	l.want("Pod/web-b-1", 53, "10-36 failed: "+failed, "14- failed: "+short)

@@ -175,7 +175,7 @@ func (t *teller) failuresOf(r *rollout) (all []*failure) {
 		at, created := f.pod.begin()
 		switch {
 		case string(c.UID) == r.workload.uid && created && !at.Before(r.from) && at.Before(r.to): // of a StatefulSet or DaemonSet
-		case own[string(c.UID)]:
+		case own[string(c.UID)] && (!created || at.Before(r.to)): // a later rollout may have the same ReplicaSet
 		default:
 			continue
 		}
@@ -213,14 +213,20 @@ func (t *teller) tellRollout(r, before *rollout) {
 	switch {
 	case len(bad) > 0:
 		ep.Severity = api.EpisodeFailed
-		verb := " failed: "
-		if done && !slices.ContainsFunc(bad, func(f *failure) bool { return f.from.Before(r.done) }) {
-			verb = ", " + complete + ", then failed: "
+		ep.said, ep.still = t.causes(bad), stillOf(bad)
+		n, verb := t.changes(&group{all: bad, from: r.from, to: r.to}), " failed: "
+		if done && !bad[0].from.Before(r.done) {
+			n = t.changes(&group{all: bad, from: bad[0].from, to: r.to})
+			verb = ", " + complete + ", then failed " + t.took(r.done, bad[0].from) + " later"
+			if text := n.tellBefore(ep); text != "" {
+				verb += ", " + text
+			}
+			verb += ": "
+		} else {
+			ep.before = n.tellBefore(ep)
 		}
 		ep.Title += verb + summary(bad)
-		ep.said, ep.still = t.causes(bad), stillOf(bad)
-		n := t.changes(&group{all: bad, from: r.from, to: r.to})
-		n.tell(ep)
+		n.tellDuring(ep)
 		ended := done && !slices.ContainsFunc(bad, func(f *failure) bool { return !f.ended || f.to.After(r.to) })
 		if ep.Ongoing = !over && !ended; !over && ended {
 			ep.To = lastEnd(bad, r.done)

@@ -31,8 +31,8 @@ func (t *teller) describe(r *rollout) string {
 	switch {
 	case r.back && r.entry != nil && slices.Contains(r.entry.By, "kubectl-rollout"):
 		what = "rollback of " + th.key.Name()
-	case r.back: // perhaps to the image that had failed before
-		to = " back to "
+	case r.back: // which may have failed before
+		to = " again to "
 	}
 	var details []string
 	switch {

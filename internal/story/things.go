@@ -87,6 +87,7 @@ type light struct {
 		UpdatedNumberScheduled int64       `json:"updatedNumberScheduled"`
 		NumberAvailable        int64       `json:"numberAvailable"`
 		NumberReady            int64       `json:"numberReady"`
+		Active                 int64       `json:"active"` // of a Job
 		CurrentRevision        string      `json:"currentRevision"`
 		UpdateRevision         string      `json:"updateRevision"`
 		Conditions             []condition `json:"conditions"`
