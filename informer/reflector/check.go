@@ -92,7 +92,7 @@ func (w *watchdog[O]) check() *check {
 			c.silent = w.replace(func() bool { return false })
 		}
 		if c.current {
-			w.r.setCurrent(began)
+			w.r.checked(began)
 		}
 	}()
 	return c

@@ -132,3 +132,61 @@ func TestCheck(t *testing.T) {
 		})
 	}
 }
+
+// TestSuspect: after a watch that was behind, the next one is believed when a check has found nothing
+// missing: until then, the status has an error, and what was known.
+func TestSuspect(t *testing.T) {
+	var events []string
+	for rv := 11; rv <= 30; rv++ {
+		events = append(events, script.Event("MODIFIED", "a", rv))
+	}
+	from := func(since int, now, late []string) script.Answer {
+		return script.Answer{Want: script.From(since), Stall: true, Body: strings.Join(now, ""), Late: late, Every: 3 * time.Second}
+	}
+	first := from(0, []string{script.Event("ADDED", "a", 3), script.Bookmark(10, true)}, events)
+	first.Want = script.Streaming
+	synctest.Test(t, func(t *testing.T) {
+		up := script.NewConnections(&script.Upstream{T: t, Answers: []script.Answer{script.Probe,
+			first, from(10, events, nil), from(12, nil, nil), // a check after five seconds; a new connection
+			script.At(40), from(10, events[:2], events[2:]), from(11, events[1:], nil), from(12, nil, nil), // which is behind, too
+			script.At(40), from(10, events, nil), from(29, events[19:], nil)}})
+		u, _ := url.Parse("http://upstream/api/v1/pods")
+		r := New(Objects(false), &recordingSink{}, Options{Transport: up, URL: u, Watchdog: true})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		began := time.Now()
+		go func() {
+			time.Sleep(5 * time.Second)
+			r.Check(ctx)
+		}()
+		go func() {
+			var errs []error // by the second
+			for ; ctx.Err() == nil; time.Sleep(time.Second) {
+				s := r.Status()
+				if errs = append(errs, s.LastError); s.LastError != nil && s.LastKnown.Sub(began) > time.Second {
+					t.Errorf("after %v, known until %v", time.Since(began), s.LastKnown.Sub(began))
+				}
+			}
+			failing := 0
+			for i, err := range errs {
+				if err != nil {
+					failing++
+				}
+				if i > 0 && errs[i-1] == nil && err != nil && failing > 1 {
+					t.Errorf("it was believed after %d seconds: %v", i, errs)
+				}
+			}
+			if failing < 3 || errs[len(errs)-1] != nil {
+				t.Errorf("by the second: %v", errs)
+			}
+		}()
+		if err := r.Run(ctx); err != nil {
+			t.Error(err)
+		}
+		synctest.Wait()
+		if len(up.Answers) > 0 {
+			t.Errorf("%d answers were not requested", len(up.Answers))
+		}
+		time.Sleep(10 * time.Minute) // until the upstream has written what nobody reads
+	})
+}

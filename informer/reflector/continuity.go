@@ -43,8 +43,9 @@ const (
 func (r *Reflector[O]) setContinuity(c Continuity) {
 	switch c {
 	case Watched:
-		r.watched = true
-		r.setCurrent(time.Now())
+		if r.watched = true; !r.suspect.Load() {
+			r.setCurrent(time.Now())
+		}
 	case Ended, Doubtful, Diverged:
 		r.watched = false
 	}
@@ -56,7 +57,7 @@ func (r *Reflector[O]) setContinuity(c Continuity) {
 func (r *Reflector[O]) setCurrent(at time.Time) { r.current.Store(&at) }
 
 // Current returns when the sink was last known to lack nothing: a list was complete, a watch was
-// opened, or a check of it began that found nothing. It is zero before the first list. Any
+// opened, unless one before was silent, or a check of it began that found nothing. It is zero before the first list. Any
 // goroutine may call it.
 func (r *Reflector[O]) Current() time.Time {
 	if at := r.current.Load(); at != nil {

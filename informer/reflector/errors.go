@@ -54,6 +54,10 @@ type StatusError struct {
 
 func (e *StatusError) Error() string { return fmt.Sprintf("%d: %s", e.Code, e.Message) }
 
+// ErrSilent: a watch was closed that only appeared to be open, or was behind. It is the LastError
+// of a [Status] until a check of the next one has found nothing missing.
+var ErrSilent = errors.New("a watch only appeared to be open, or was behind")
+
 var (
 	// errExpired: the upstream has compacted the events after our RV (410).
 	errExpired = errors.New("history expired")
@@ -61,8 +65,6 @@ var (
 	errDiverged = errors.New("history diverged")
 	// errShortWatch: a stream ended in order within minStream.
 	errShortWatch = errors.New("very short watch")
-	// errSilent: the watchdog has closed a silent watch.
-	errSilent = errors.New("silent watch closed")
 	// errUnproven: the last known events did not arrive again in time.
 	errUnproven = errors.New("watch does not send the last known events")
 	// errUnanswered: the headers of the response to a watch did not arrive in time.

@@ -114,6 +114,7 @@ type Reflector[O any] struct {
 	status   Status
 	watchdog atomic.Pointer[watchdog[O]] // of the open watch; nil if there is none
 	current  atomic.Pointer[time.Time]   // see Current
+	suspect  atomic.Bool                 // after ErrSilent, until a check finds nothing missing
 
 	// The fields below belong to the goroutine of Run.
 
@@ -365,7 +366,7 @@ func (r *Reflector[O]) transition(err error, lasted time.Duration) (again bool) 
 	case errors.Is(err, scan.ErrBareTable) && r.encoding.dropTables():
 		r.log.Info("no usable tables from upstream, continuing without columns", "cause", err)
 		return true
-	case errors.Is(err, errSilent):
+	case errors.Is(err, ErrSilent):
 		return true
 	case errors.Is(err, errDiverged):
 		r.log.Warn("upstream has another history, relisting", "cause", err)

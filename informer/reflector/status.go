@@ -30,7 +30,8 @@ type Status struct {
 	// LastKnown is when the sink was last known to be current: a list was complete, a watch
 	// was opened that continues it, or an event or a bookmark came.
 	LastKnown time.Time
-	// LastError is the last failure; nil once a watch is open again. FailingSince is when the
+	// LastError is the last failure; nil once a watch is open again, after [ErrSilent] once that
+	// is checked. FailingSince is when the
 	// first failure since then was, zero without one.
 	LastError    error
 	FailingSince time.Time
@@ -56,7 +57,7 @@ func (r *Reflector[O]) setPhase(p Phase) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.status.Phase = p
-	if p == Watching {
+	if p == Watching && !r.suspect.Load() {
 		r.status.LastError, r.status.FailingSince, r.status.LastKnown = nil, time.Time{}, time.Now()
 	}
 }
@@ -66,7 +67,33 @@ func (r *Reflector[O]) known() {
 	now := time.Now()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.status.LastKnown = now
+	if !r.suspect.Load() {
+		r.status.LastKnown = now
+	}
+}
+
+// silent records that a watch only appeared to be open, or was behind.
+func (r *Reflector[O]) silent() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.suspect.Store(true)
+	if r.status.LastError == nil {
+		r.status.FailingSince = time.Now()
+	}
+	if r.status.LastError = ErrSilent; r.Current().Before(r.status.LastKnown) {
+		r.status.LastKnown = r.Current()
+	}
+}
+
+// checked records that a check of the open watch, which began at a time, has found nothing missing.
+func (r *Reflector[O]) checked(began time.Time) {
+	r.setCurrent(began)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.suspect.Load() && r.status.Phase == Watching {
+		r.suspect.Store(false)
+		r.status.LastError, r.status.FailingSince, r.status.LastKnown = nil, time.Time{}, began
+	}
 }
 
 // contact records that the upstream sent n bytes.
@@ -119,7 +146,7 @@ func watchEnd(err error) string {
 		return relistDiverged
 	case errors.Is(err, errColumnsChanged):
 		return relistSchema
-	case errors.Is(err, errSilent):
+	case errors.Is(err, ErrSilent):
 		return "silent"
 	case isMalformed(err):
 		return relistMalformed

@@ -112,7 +112,7 @@ func (r *Reflector[O]) resumeRV() uint64 {
 }
 
 // follow delivers the frames of a stream to the sink. It returns nil if the
-// upstream ended it in order, and errSilent if the watchdog did.
+// upstream ended it in order, and ErrSilent if the watchdog did.
 func (r *Reflector[O]) follow(ctx context.Context, s *stream[O]) (err error) {
 	began := time.Now()
 	defer func() {
@@ -144,7 +144,8 @@ func (r *Reflector[O]) follow(ctx context.Context, s *stream[O]) (err error) {
 			if cause := wd.stop(); cause != nil {
 				err = cause
 			}
-			if errors.Is(err, errSilent) {
+			if errors.Is(err, ErrSilent) {
+				r.silent()
 				r.setContinuity(Silent)
 			}
 		}

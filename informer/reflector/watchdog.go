@@ -19,6 +19,9 @@ const (
 	// minSilence is how long a stream may be silent even if the interval of its
 	// bookmarks is short.
 	minSilence = 10 * time.Second
+	// verifyPause is after which time a watch is checked that follows a silent one, until it has
+	// passed.
+	verifyPause = time.Second
 	// answerTimeout is how long the response headers of a watch may take.
 	answerTimeout = 30 * time.Second
 )
@@ -72,7 +75,9 @@ func (r *Reflector[O]) startWatchdog(ctx context.Context, s *stream[O]) *watchdo
 	if r.opts.Watchdog {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		w.armLocked(maxUnchecked)
+		if w.armLocked(maxUnchecked); r.suspect.Load() {
+			w.timer.Reset(verifyPause)
+		}
 	}
 	return w
 }
@@ -102,7 +107,7 @@ func (w *watchdog[O]) observe(typ kube.EventType) {
 	}
 	first := w.maxSilence == 0
 	w.maxSilence = max(w.bookmarkGap*5/2, minSilence)
-	if first && w.timer.Stop() {
+	if first && !w.r.suspect.Load() && w.timer.Stop() {
 		w.running.Done()
 		w.armLocked(min(w.maxSilence, maxUnchecked))
 	}
@@ -134,6 +139,10 @@ func (w *watchdog[O]) checkSilence() {
 		maxSilence = math.MaxInt64
 	}
 	switch {
+	case w.r.suspect.Load(): // the watch before this one was silent
+		if next = verifyPause; w.r.Status().Phase == Watching {
+			w.check()
+		}
 	case silence >= maxSilence:
 		if w.replace(func() bool { return w.lastFrame != lastFrame }) {
 			return
@@ -165,7 +174,7 @@ func (w *watchdog[O]) replace(alive func() bool) bool {
 		discard(transport)
 		return false
 	case err == nil:
-		w.replacement, w.err = transport, errSilent
+		w.replacement, w.err = transport, ErrSilent
 	case refused || errors.Is(err, errExpired):
 		w.err = err
 	default:
@@ -220,7 +229,7 @@ func (w *watchdog[O]) stop() (cause error) {
 		discard(w.r.transport)
 		w.r.transport = w.replacement
 	}
-	if errors.Is(w.err, errSilent) {
+	if errors.Is(w.err, ErrSilent) {
 		// The next stream may be silent for twice as long. If two bookmarks had come by
 		// chance at a short interval, no stream would otherwise last until the next one,
 		// and an idle upstream could never prove its history.

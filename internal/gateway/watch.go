@@ -251,6 +251,8 @@ func (h *reads) upstreamState(r *http.Request) multiwatch.UpstreamState {
 		message = upstream.Cause(c.Err)
 	case c.Err != nil:
 		message = prefix + upstream.Cause(c.Err)
+	case errors.Is(s.LastError, reflector.ErrSilent):
+		message = "the watch only appeared to be open, or was behind"
 	case s.LastError != nil:
 		message = prefix + upstream.Cause(s.LastError)
 	default:

@@ -59,7 +59,7 @@ func TestFailsLater(t *testing.T) {
 func TestRollback(t *testing.T) {
 	for want, test := range map[string]struct{ a, b string }{
 		"rollout of web from 1.1 again to 1.0": {"2026-01-01T10:00:00Z", "2026-01-01T11:00:00Z"},
-		"rollout of web from 1.1 to 1.0":      {"2026-01-02T14:00:30Z", "2026-01-01T11:00:00Z"},
+		"rollout of web from 1.1 to 1.0":       {"2026-01-02T14:00:30Z", "2026-01-01T11:00:00Z"},
 	} {
 		created := func(text, at string) string {
 			return strings.Replace(text, "metadata: {name", "metadata: {creationTimestamp: "+`"`+at+`", name`, 1)
