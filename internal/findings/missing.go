@@ -10,6 +10,9 @@ import (
 	"strings"
 	"time"
 
+	batchv1 "k8s.io/api/batch/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/watchkeeper/watchkeeper/informer/kube"
 	"github.com/watchkeeper/watchkeeper/informer/scan"
 	"github.com/watchkeeper/watchkeeper/internal/api"
@@ -67,7 +70,7 @@ func (s *State) written(c *incomplete, except string) time.Time {
 }
 
 // controllers finds workloads whose controllers do not act: for a minute they have not seen the
-// last change. What the status says is then that of before.
+// last change, or a Job or an autoscaler at all. What the status says is then that of before.
 func (s *State) controllers(g *group) {
 	for _, c := range s.unseen {
 		m, observed := c.light.Metadata, c.light.Status.ObservedGeneration
@@ -82,6 +85,26 @@ func (s *State) controllers(g *group) {
 		f.Objects = append(f.Objects, c.ref)
 		f.from(changed)
 		f.Title = fmt.Sprintf("its controller has not seen the last change: generation %d, observed %d", m.Generation, observed)
+	}
+	ignored := func(resource, kind string, o metav1.Object) {
+		if created := o.GetCreationTimestamp().Time; o.GetDeletionTimestamp() == nil && !created.IsZero() && s.at(resource).Sub(created) >= minAge {
+			ref := refOf(kind, o.GetNamespace(), o.GetName())
+			f := g.of(s.workload(ref, o.GetOwnerReferences()), "", api.SeverityCritical)
+			f.Objects = append(f.Objects, ref)
+			f.from(created)
+			f.Title = "its controller has not seen it"
+		}
+	}
+	for _, job := range s.jobs {
+		others := job.Spec.ManagedBy != nil && *job.Spec.ManagedBy != batchv1.JobControllerName
+		if job.Status.StartTime == nil && len(job.Status.Conditions) == 0 && (job.Spec.Suspend == nil || !*job.Spec.Suspend) && !others {
+			ignored("jobs.batch", "Job", job)
+		}
+	}
+	for _, h := range s.autoscalers {
+		if len(h.Status.Conditions) == 0 {
+			ignored("horizontalpodautoscalers.autoscaling", "HorizontalPodAutoscaler", h)
+		}
 	}
 }
 

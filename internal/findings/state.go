@@ -162,7 +162,7 @@ func (s *State) Add(r kube.Resource, o *scan.Object) {
 	case "persistentvolumeclaims":
 		add(&s.claims, o)
 	case "jobs.batch":
-		if strings.Contains(o.JSON, `"Failed"`) || strings.Contains(o.JSON, `"CronJob"`) {
+		if strings.Contains(o.JSON, `"Failed"`) || strings.Contains(o.JSON, `"CronJob"`) || !strings.Contains(o.JSON, `"startTime"`) {
 			add(&s.jobs, o)
 		}
 	case "endpointslices.discovery.k8s.io":

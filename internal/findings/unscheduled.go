@@ -5,30 +5,52 @@ package findings
 
 import (
 	"cmp"
+	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/watchkeeper/watchkeeper/internal/change"
 )
 
-// unscheduled finds Pods for which the scheduler finds no Node.
+// unscheduled finds Pods for which the scheduler finds no Node, or at which it has not looked for a
+// minute: it does not run, or has another name. Pods with scheduling gates wait because somebody
+// wants them to.
 func (s *State) unscheduled(g *group) {
 	for _, pod := range s.sortedPods() {
-		for _, c := range pod.Status.Conditions {
-			since := cmp.Or(transition(pod, c.LastTransitionTime), pod.CreationTimestamp.Time)
-			if pod.DeletionTimestamp != nil || pod.Spec.NodeName != "" || s.at("pods").Sub(since) < minUnscheduled ||
-				c.Type != corev1.PodScheduled || c.Status != corev1.ConditionFalse || c.Reason != corev1.PodReasonUnschedulable {
+		if pod.DeletionTimestamp != nil || pod.Spec.NodeName != "" || pod.Status.Phase != corev1.PodPending || len(change.Containers(pod)) > 0 {
+			continue
+		}
+		since, least := pod.CreationTimestamp.Time, minAge
+		says := fmt.Sprintf("the scheduler %s has not looked at it", cmp.Or(pod.Spec.SchedulerName, corev1.DefaultSchedulerName))
+		if c := scheduled(pod); c != nil {
+			since, least = cmp.Or(transition(pod, c.LastTransitionTime), since), minUnscheduled
+			if says = because(c.Reason, c.Message); c.Status != corev1.ConditionFalse || c.Reason != corev1.PodReasonUnschedulable {
 				continue
 			}
-			workload := s.podWorkload(pod)
-			f := g.of(workload, "", s.severity(workload))
-			f.Objects = append(f.Objects, podRef(pod))
-			f.from(since)
-			f.say(because(c.Reason, c.Message))
-			if len(f.Related) == 0 {
-				f.Related = s.closedNodes()
-			}
-			f.refine = func(f *Finding) { f.Title = count(len(f.Objects), "Pod") + " Pending, not scheduled" }
+		}
+		if since.IsZero() || s.at("pods").Sub(since) < least {
+			continue
+		}
+		workload := s.podWorkload(pod)
+		f := g.of(workload, "", s.severity(workload))
+		f.Objects = append(f.Objects, podRef(pod))
+		f.from(since)
+		f.say(says)
+		if len(f.Related) == 0 {
+			f.Related = s.closedNodes()
+		}
+		f.refine = func(f *Finding) { f.Title = count(len(f.Objects), "Pod") + " Pending, not scheduled" }
+	}
+}
+
+// scheduled returns the condition that a scheduler writes; nil if it has not.
+func scheduled(pod *corev1.Pod) *corev1.PodCondition {
+	for i := range pod.Status.Conditions {
+		if c := &pod.Status.Conditions[i]; c.Type == corev1.PodScheduled {
+			return c
 		}
 	}
+	return nil
 }
 
 // maxClosed is of how many Nodes that take no Pods the changes matter.

@@ -667,3 +667,20 @@ func TestRefusedPods(t *testing.T) {
 	l.put(70, agent(3))
 	l.want("DaemonSet/agent", 90, "20-70 "+refused+"over after 50s; 3 of 3 ready at its end (2 at the lowest)")
 }
+
+// TestDeletedBeforeTaint: a Pod whose deletion was requested before its Node was lost was not evicted.
+func TestDeletedBeforeTaint(t *testing.T) {
+	l := newLog(t)
+	l.initial(deployment(1, 1, "r/web:1.0", "kubectl-create", "1", done(1, 1)))
+	l.initial(replicaSet("a", "r/web:1.0", "replicas: 1"))
+	l.initial(pod("web-a-1", "web-a", "", "", running))
+	const terminating = `, deletionTimestamp: "2026-01-02T14:00:50Z"`
+	l.put(20, pod("web-a-1", "web-a", terminating, "", running))
+	l.put(60, pod("web-a-1", "web-a", terminating, "", `phase: Running, conditions: [{type: DisruptionTarget, status: "True", reason: DeletionByTaintManager, message: "Taint manager: deleting due to NoExecute taint"}]`))
+	l.remove(90, "Pod/web-a-1")
+	for _, line := range lines(l.tell("Deployment/web", 120)) {
+		if strings.Contains(line, "evicted") || strings.Contains(line, "all the time") {
+			t.Error(line)
+		}
+	}
+}

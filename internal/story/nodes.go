@@ -203,9 +203,13 @@ func (t *teller) podsOn(node string, from, to time.Time) (all []*thing) {
 	return all
 }
 
-// disruption returns why a Pod was disrupted, and the state that first says so; nil if none does.
+// disruption returns why a Pod was disrupted, and the state that first says so; nil if none does, or
+// if its deletion had been requested before.
 func (t *teller) disruption(pod *thing) (condition, *state) {
-	for _, s := range pod.states {
+	for i, s := range pod.states {
+		if i > 0 && pod.states[i-1].terminating() {
+			break
+		}
 		if c := change.Disruption(s.asPod()); c != nil {
 			said, _ := s.condition(string(c.Type))
 			return said, s

@@ -53,6 +53,8 @@ func (t *teller) outcome(ep *episode) string {
 		return text // the status has not shown it
 	case ep.Ongoing:
 		return text + fmt.Sprintf(", with %d of %d ready%s", ready, want, least)
+	case want == 0: // it was scaled down
+		return ""
 	case !to.Equal(ep.To):
 	case ready < want && !ep.replaced:
 		for _, span := range t.spans(th, func(s *state) bool { return !short(s) }) {
