@@ -304,8 +304,8 @@ test('a Node needs attention for the conditions that are a problem, since they a
 
 test('findings are listed if they are about what is not on the board', () => {
   const finding = (rule: string, severity: Finding['severity'], kind = 'Deployment'): Finding => ({ rule, severity, kind, name: 'x', title: 't', touches: 1, objects: [{ kind, name: 'x' }] });
-  const all = [finding('crash', 'critical'), finding('create', 'critical'), finding('creating', 'critical'), finding('controller', 'critical'), finding('deletion', 'warning', 'Pod'), finding('deletion', 'warning', 'Backup'), finding('claim', 'info'), finding('node', 'critical', 'Node')];
-  assert.deepEqual(beside(all), [all[1], all[3], all[5]]);
+  const all = [finding('crash', 'critical'), finding('create', 'critical'), finding('creating', 'critical'), finding('controller', 'critical'), finding('deletion', 'warning', 'Pod'), finding('deletion', 'warning', 'Backup'), finding('claim', 'info'), finding('node', 'critical', 'Node'), finding('unobserved', 'critical', 'APIServer'), finding('unobserved', 'warning', 'Recording')];
+  assert.deepEqual(beside(all), [all[1], all[3], all[5], all[9]]);
 });
 
 test('since when a Pod fails comes from the history, also after its eviction', () => {

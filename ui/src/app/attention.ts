@@ -166,9 +166,9 @@ export interface Finding {
   objects: { kind: string; name: string }[];
 }
 
-/** The rules about Pods and Nodes, which are on the board, and about the record, of which the page tells otherwise. */
-const ON_BOARD = new Set(['unobserved', 'node', 'crash', 'image', 'start', 'creating', 'unscheduled', 'not-ready', 'pod-failed']);
+/** The rules about Pods and Nodes, which are on the board. */
+const ON_BOARD = new Set(['node', 'crash', 'image', 'start', 'creating', 'unscheduled', 'not-ready', 'pod-failed']);
 
-/** Leaves out what the board shows, and what needs no attention. */
+/** Leaves out what the board shows, what needs no attention, and that the API server does not answer, which the page tells otherwise. */
 export const beside = (all: Finding[]): Finding[] =>
-  all.filter(({ rule, severity, objects }) => severity !== 'info' && !ON_BOARD.has(rule) && !(rule === 'deletion' && objects.every(({ kind }) => kind === 'Pod')));
+  all.filter(({ rule, severity, kind, objects }) => severity !== 'info' && !ON_BOARD.has(rule) && !(rule === 'unobserved' && kind !== 'Recording') && !(rule === 'deletion' && objects.every((one) => one.kind === 'Pod')));
