@@ -64,7 +64,8 @@ type Finding struct {
 	BeforeLeftOut int `json:"beforeLeftOut,omitempty"`
 	// Unobserved are the times in which Before may lack changes.
 	Unobserved []TimeSpan `json:"unobserved,omitempty"`
-	// RecordedSince is set if Before is empty, and the record begins in that time.
+	// RecordedSince is when the record begins, if Before is empty and it begins in that time, or
+	// after Since.
 	RecordedSince time.Time `json:"recordedSince,omitzero"`
 }
 

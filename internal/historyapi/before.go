@@ -101,11 +101,10 @@ func (f *finder) before(one *findings.Finding, out *api.Finding) error {
 	out.Before = f.important(all)
 	slices.SortStableFunc(out.Before, newest)
 	out.BeforeLeftOut = len(all) - len(out.Before)
-	spans := f.unobserved(read, begin, since)
-	out.Unobserved = merged(slices.DeleteFunc(slices.Clone(spans), func(s api.UnobservedSpan) bool { return s.Reason == api.Late || s.Reason == api.BeforeRecord }))
-	for _, span := range spans {
-		if span.Reason == api.BeforeRecord && len(all) == 0 && span.To.After(out.RecordedSince) {
-			out.RecordedSince = span.To
+	out.Unobserved = merged(slices.DeleteFunc(f.unobserved(read, begin, since), func(s api.UnobservedSpan) bool { return s.Reason == api.Late || s.Reason == api.BeforeRecord }))
+	for _, r := range read {
+		if at := f.begin(r).UTC(); len(all) == 0 && at.After(begin) && at.After(out.RecordedSince) {
+			out.RecordedSince = at
 		}
 	}
 	return f.ended()

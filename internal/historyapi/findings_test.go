@@ -474,3 +474,13 @@ func TestFindingsVanished(t *testing.T) {
 		}
 	}
 }
+
+// TestFindingsBeforeRecord: what failed already when the record began names that begin, not its own.
+func TestFindingsBeforeRecord(t *testing.T) {
+	f := newFixtureAt(t, fakeapi.New(fakeapi.Options{Allow: allow}))
+	f.Stream(pasttest.Nodes, 100, 60, pasttest.Thing(t, "n1", 80, "{kind: Node, apiVersion: v1, status: {conditions: [{type: Ready, status: Unknown, lastTransitionTime: "+f.when(0)+"}]}}"))
+	got := f.findings("?at=" + f.when(70)).Items
+	if len(got) != 1 || !got[0].Since.Equal(f.At(0).Truncate(time.Second)) || !got[0].RecordedSince.Equal(f.At(60)) {
+		t.Errorf("recorded since %v: %+v", f.At(60), got)
+	}
+}
