@@ -312,9 +312,24 @@ test('since when a Pod fails comes from the history, also after its eviction', (
   const f = filled(1, 1).set(podOf('evicted', { state: State.failing, text: 'Evicted', since: 1900 }));
   f.apply();
   const [need] = needsOf(f.cluster, f.cluster.state, 2000);
-  assert.deepEqual(failingSince(need, () => undefined), { since: 1900 });
+  assert.deepEqual(failingSince(need, () => 1900, () => undefined), { since: 1900 });
   const answer = { failing: true, since: new Date(1500_000).toISOString(), sinceKnown: true };
-  assert.deepEqual(failingSince(need, () => answer), { since: 1500, from: answer });
+  assert.deepEqual(failingSince(need, () => 1900, () => answer), { since: 1500, from: answer });
+});
+
+test('Pods whose images cannot be pulled fail since the first attempt, not since they were made', () => {
+  const f = filled(1, 1);
+  const own = [1890, 1880, 1881, 1882];
+  own.forEach((since, i) => f.set(podOf(`web-${i}`, { owner: 'Deployment/web', state: State.failing, text: 'ImagePullBackOff', since })));
+  f.apply();
+  const [need] = needsOf(f.cluster, f.cluster.state, 2000);
+  assert.equal(need.rows.length, 4);
+  const sinceOf = (row: number): number => f.cluster.since[row];
+  const at = (s: number, sinceKnown: boolean) => ({ failing: true, since: new Date(s * 1000).toISOString(), sinceKnown });
+  const since = (...answers: (ReturnType<typeof at> | undefined)[]) => failingSince(need, sinceOf, (row) => answers[own.indexOf(f.cluster.since[row])]).since;
+  assert.equal(since(), 1880);
+  assert.equal(since(undefined, at(1990, true), at(1985, true), at(1991, true)), 1985); // the newest Pod is not asked
+  assert.equal(since(undefined, at(1990, false), at(1985, true), at(1991, true)), 1880); // when the record begins, it failed already
 });
 
 test('a workload whose only Pod keeps crashing is not well', async () => {

@@ -110,18 +110,21 @@ export function othersOf(times: number[]): { others: number; since: number } | n
   return first < 0 ? null : { others: sorted.length - first, since: sorted[first] };
 }
 
-/** Since when the first Pod of an entry fails, in seconds since 1970, and `from` which answer of the history. `ask` returns what the history knows of a row, if it does. */
-export function failingSince({ rows, since, state }: Need, ask: (row: number) => Failing | undefined): { since: number; from?: Failing } {
-  let from: Failing | undefined;
+/**
+ * Since when the first Pod of an entry fails, in seconds since 1970, and `from` which answer of the history. `sinceOf` returns what the
+ * status of a row says, which is since when it is not ready; `ask` what the history knows of it, if it does, which counts also if it is
+ * later. The Pods that are not asked are those that are so for the shortest time.
+ */
+export function failingSince({ rows, since, state }: Need, sinceOf: (row: number) => number, ask: (row: number) => Failing | undefined): { since: number; from?: Failing } {
   if (state !== 'failing') return { since };
-  for (const row of rows.slice(0, maxAsked)) {
+  let first: { since: number; from?: Failing } | undefined;
+  for (const row of rows.toSorted((a, b) => sinceOf(a) - sinceOf(b)).slice(0, maxAsked)) {
     const answer = ask(row);
     const at = answer?.failing ? seconds(answer.since) : 0;
-    if (!at || at >= since) continue;
-    since = at;
-    from = answer;
+    const one = at && (answer!.sinceKnown || at < sinceOf(row)) ? { since: at, from: answer } : { since: sinceOf(row) };
+    if (!first || one.since < first.since) first = one;
   }
-  return { since, ...(from && { from }) };
+  return first!;
 }
 
 const compare = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);

@@ -93,8 +93,9 @@ function Found({ finding, now }: { finding: Finding; now: number }) {
 
 function Item({ need, now, point }: { need: Need; now: number; point: (rows: number[]) => void }) {
   const { rows } = need;
-  const { since, from } = failingSince(need, ask);
-  const later = need.state === 'failing' ? null : othersOf(rows.map((row) => cluster.since[row]));
+  const sinceOf = (row: number): number => cluster.since[row];
+  const { since, from } = failingSince(need, sinceOf, ask);
+  const later = need.state === 'failing' ? null : othersOf(rows.map(sinceOf));
   return (
     <li>
       <button
