@@ -33,9 +33,10 @@ const (
 	// maxSeen is how many changes of Nodes' conditions are listed where others would be left out
 	// for them.
 	maxSeen = 2
-	// maxLeft bounds the Nodes that Pods have left, and maxOwners the Pods whose owners'
-	// Pods these are.
+	// maxLeft bounds the Nodes that Pods have left, in justLeft before others fail, and maxOwners
+	// the Pods whose owners' Pods these are.
 	maxLeft   = 10
+	justLeft  = 5 * time.Minute
 	maxOwners = 3
 )
 
@@ -52,7 +53,7 @@ func (f *finder) before(one *findings.Finding, out *api.Finding) error {
 		since = f.out.At
 	}
 	until, begin := since.Add(slack), since.Add(-justBefore)
-	left, err := f.leftNodes(one, begin, until)
+	left, err := f.leftNodes(one, since.Add(-justLeft), until)
 	if err != nil {
 		return err
 	}
@@ -98,8 +99,7 @@ func (f *finder) before(one *findings.Finding, out *api.Finding) error {
 		last := all[i]
 		all = slices.Insert(slices.Delete(all, i, i+1), 0, last)
 	}
-	out.Before = f.important(all)
-	slices.SortStableFunc(out.Before, newest)
+	out.Before = f.important(all, one.Related)
 	out.BeforeLeftOut = len(all) - len(out.Before)
 	out.Unobserved = merged(slices.DeleteFunc(f.unobserved(read, begin, since), func(s api.UnobservedSpan) bool { return s.Reason == api.Late || s.Reason == api.BeforeRecord }))
 	for _, r := range read {
@@ -116,26 +116,24 @@ func newest(a, b api.ObjectChange) int {
 }
 
 // important returns the last of the changes, the newest first. That Nodes became ready or not
-// leaves room for what somebody has changed.
-func (f *finder) important(all []api.ObjectChange) []api.ObjectChange {
-	room := maxBefore
+// leaves room for what somebody has changed, and that of others for that of the Nodes on which the
+// Pods are.
+func (f *finder) important(all []api.ObjectChange, related []findings.Ref) []api.ObjectChange {
+	var changed, on, left []api.ObjectChange
 	for _, c := range all {
-		if !f.seen[c.Path+c.ResourceVersion] {
-			room--
+		switch {
+		case !f.seen[c.Path+c.ResourceVersion]:
+			changed = append(changed, c)
+		case slices.Contains(related, findings.Ref{Resource: c.Resource, Kind: c.Kind, Key: kube.MakeKey("", c.Name)}):
+			on = append(on, c)
+		default:
+			left = append(left, c)
 		}
 	}
-	room = max(room, maxSeen)
-	var out []api.ObjectChange
-	for _, c := range all {
-		if f.seen[c.Path+c.ResourceVersion] {
-			if room--; room < 0 {
-				continue
-			}
-		}
-		if len(out) < maxBefore {
-			out = append(out, c)
-		}
-	}
+	seen := slices.Concat(on, left)
+	seen = seen[:min(len(seen), max(maxBefore-len(changed), maxSeen))]
+	out := slices.Concat(changed[:min(len(changed), maxBefore-len(seen))], seen)
+	slices.SortStableFunc(out, newest)
 	return out
 }
 

@@ -14,6 +14,7 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 
 	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/informer/scan"
 	"github.com/watchkeeper/watchkeeper/internal/api"
 	"github.com/watchkeeper/watchkeeper/internal/fakeapi"
 	"github.com/watchkeeper/watchkeeper/internal/history"
@@ -154,5 +155,48 @@ func TestBeforeItself(t *testing.T) {
 	want := []string{"40s podq: deleted", "30s podq: hard.pods none → 9", "15s podq: created", "13s another: created", "10s web: image web:1 → 2"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// TestBeforeOnNode: what became of the Node on which the Pods are is among the changes before,
+// however much became later of others that Pods have left, and nothing of those that they left long
+// before.
+func TestBeforeOnNode(t *testing.T) {
+	f := newFixtureAt(t, fakeapi.New(fakeapi.Options{Allow: allow}))
+	ready := func(status string) string {
+		return "{kind: Node, apiVersion: v1, status: {conditions: [{type: Ready, status: '" + status + "'}]}}"
+	}
+	pod := func(node, status string) string {
+		return "{kind: Pod, apiVersion: v1, metadata: {ownerReferences: [{kind: ReplicaSet, name: web-1, uid: r, controller: true}]}, spec: {nodeName: " + node + ", volumes: [{name: c, configMap: {name: settings}}]}, status: {" + status + "}}"
+	}
+	running := "phase: Running"
+	var all []*scan.Object
+	for i, name := range []kube.Key{"n1", "n2", "n3"} {
+		all = append(all, pasttest.Thing(t, name, 80+uint64(i), ready("True")))
+	}
+	nodes := f.Stream(pasttest.Nodes, 100, 0, all...)
+	pods := f.Stream(pasttest.Pods, 100, 0, pasttest.Thing(t, "default/a", 90, pod("n1", running)), pasttest.Thing(t, "default/b", 91, pod("n2", running)), pasttest.Thing(t, "default/c", 92, pod("n3", running)))
+	config := f.Stream(kube.Resource{Version: "v1", Name: "configmaps"}, 100, 0, pasttest.Thing(t, "default/settings", 90, "{kind: ConfigMap, apiVersion: v1}"))
+	f.Event(nodes, kube.Modified, "n1", 200, ready("Unknown"))
+	for i := range uint64(4) {
+		f.Event(config, kube.Modified, "default/settings", 210+i, fmt.Sprintf("{kind: ConfigMap, apiVersion: v1, data: {a: '%d'}}", i))
+	}
+	f.Event(pods, kube.Deleted, "default/c", 220, pod("n3", running))
+	f.Event(nodes, kube.Modified, "n2", 300, ready("Unknown"))
+	f.Event(nodes, kube.Modified, "n2", 301, ready("True"))
+	f.Event(nodes, kube.Modified, "n3", 302, ready("Unknown"))
+	f.Event(nodes, kube.Modified, "n3", 303, ready("True"))
+	f.Event(pods, kube.Deleted, "default/b", 590, pod("n2", running))
+	f.Event(pods, kube.Modified, "default/a", 600, pod("n1", "phase: Running, containerStatuses: [{name: main, state: {terminated: {exitCode: 1}}}]"))
+	var got []string
+	for _, item := range f.findings("").Items {
+		for _, c := range item.Before {
+			if item.Rule == "crash" {
+				got = append(got, fmt.Sprintf("%v %s", c.Time.Sub(f.At(0)), c.Name))
+			}
+		}
+	}
+	if want := []string{"3m21s n2", "1m53s settings", "1m52s settings", "1m51s settings", "1m40s n1"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
 	}
 }
