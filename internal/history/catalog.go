@@ -43,8 +43,8 @@ func (s *Store) Outages() ([]Outage, error) {
 	return id.Outages, err
 }
 
-// AddOutage records an outage that is over. Only one goroutine may call it.
-func (s *Store) AddOutage(o Outage) error {
+// AddOutages records outages that are over. Only one goroutine may call it.
+func (s *Store) AddOutages(all ...Outage) error {
 	if err := s.acquire(); err != nil {
 		return err
 	}
@@ -53,7 +53,9 @@ func (s *Store) AddOutage(o Outage) error {
 	if _, err := s.getJSON([]byte{tableFormat}, &id); err != nil {
 		return err
 	}
-	id.Outages = append(id.Outages, Outage{o.Since.UTC().Truncate(time.Millisecond), o.Until.UTC().Truncate(time.Millisecond)})
+	for _, o := range all[max(0, len(all)-maxOutages):] {
+		id.Outages = append(id.Outages, Outage{o.Since.UTC().Truncate(time.Millisecond), o.Until.UTC().Truncate(time.Millisecond)})
+	}
 	id.Outages = id.Outages[max(0, len(id.Outages)-maxOutages):]
 	return s.setJSON([]byte{tableFormat}, id)
 }

@@ -141,7 +141,7 @@ func TestFindingsUnobserved(t *testing.T) {
 	if got := titles(10); !slices.Equal(got, []string{want}) {
 		t.Errorf("in a gap: %q, want %q", got, want)
 	}
-	if err := f.Store.AddOutage(history.Outage{Since: f.At(2), Until: f.At(19)}); err != nil {
+	if err := f.Store.AddOutages(history.Outage{Since: f.At(2), Until: f.At(19)}); err != nil {
 		t.Fatal(err)
 	}
 	want = strings.Replace(want, "the moment is in a gap of the record", "the API server did not answer then", 1)

@@ -218,7 +218,7 @@ func (s *session) listen() {
 			continue
 		}
 		if was = outage; !outage {
-			if err := s.store.AddOutage(history.Outage{Since: since, Until: now}); err != nil {
+			if err := s.store.AddOutages(history.Outage{Since: since, Until: now}); err != nil {
 				s.r.log.Warn("cannot record that the API server did not answer", "since", since, "err", err)
 			}
 		} else if since = now; !contact.Since.IsZero() {

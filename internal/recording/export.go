@@ -161,7 +161,13 @@ func (x *Exporter) plan(ctx context.Context, sel Selection) ([]*part, *Header, e
 	if h.From.Before(sel.From) && sel.From.Before(h.To) {
 		h.From = sel.From.UTC()
 	}
-	return parts, h, nil
+	outages, err := x.Store.Outages()
+	for _, o := range outages {
+		if o.Since.Before(h.To) && o.Until.After(h.From) {
+			h.Outages = append(h.Outages, o)
+		}
+	}
+	return parts, h, err
 }
 
 // part returns the selected part of a resource's newest stream, nil if it is empty.

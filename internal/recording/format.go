@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/internal/history"
 )
 
 // A recording is one zstd stream of lines of JSON, so that
@@ -76,6 +77,9 @@ type Header struct {
 	// Scope is what was selected; nil if that was everything, or is not known: programs
 	// before it wrote none, and ignore it.
 	Scope *Scope `json:"scope,omitempty"`
+	// Outages are the times in which the API server did not answer, which are why gaps are.
+	// Programs before them wrote none, and ignore them.
+	Outages []history.Outage `json:"outages,omitempty"`
 }
 
 // A Document is an API server's answer to a GET.
@@ -117,7 +121,11 @@ func (l *line) members() (n int) {
 func (l *line) times() []time.Time {
 	switch {
 	case l.Recording != nil:
-		return []time.Time{l.Recording.From, l.Recording.To}
+		all := []time.Time{l.Recording.From, l.Recording.To}
+		for _, o := range l.Recording.Outages {
+			all = append(all, o.Since, o.Until)
+		}
+		return all
 	case l.Stream != nil:
 		return []time.Time{l.Stream.At}
 	case l.Event != nil:

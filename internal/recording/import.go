@@ -51,6 +51,11 @@ func importWithin(ctx context.Context, r io.Reader, store *history.Store, maxByt
 		return nil, nil, err
 	}
 	defer d.close()
+	if len(h.Outages) > 0 {
+		if err := store.AddOutages(h.Outages...); err != nil {
+			return nil, nil, err
+		}
+	}
 	im := importer{d: d, store: store, max: lim}
 	for {
 		l, err := im.next()

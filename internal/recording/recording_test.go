@@ -573,3 +573,23 @@ func TestLateGap(t *testing.T) {
 		t.Errorf("a recording until a time in a late gap ends at %v", head)
 	}
 }
+
+// TestOutages: a recording has those times in which the API server did not answer that are in its
+// span: they are why its gaps are.
+func TestOutages(t *testing.T) {
+	from := openStore(t)
+	fill(t, from)
+	inGap := history.Outage{Since: at(16).UTC(), Until: at(29).UTC()}
+	if err := from.AddOutages(history.Outage{Since: at(1), Until: at(9)}, inGap, history.Outage{Since: at(50), Until: at(60)}); err != nil {
+		t.Fatal(err)
+	}
+	sel := everything()
+	sel.From, sel.To = at(12), at(35)
+	to := openStore(t)
+	if _, _, err := Import(t.Context(), bytes.NewReader(export(t, from, sel)), to, 0); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := to.Outages(); err != nil || !slices.Equal(got, []history.Outage{inGap}) {
+		t.Errorf("%v %v, want %v", got, err, inGap)
+	}
+}
