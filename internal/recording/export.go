@@ -195,7 +195,9 @@ func (x *Exporter) part(ctx context.Context, res kube.Resource, sel Selection) (
 	}
 	var err error
 	if sel.From.After(span.From.At) {
-		p.from, err = p.moment(ctx, sel.From)
+		if p.from, err = p.moment(ctx, sel.From); err == nil && p.observedAt(sel.From) && sel.From.After(p.from.At) {
+			p.from.At = sel.From.Truncate(time.Millisecond) // the state was older, and is known then
+		}
 	}
 	switch {
 	case err != nil || !sel.To.Before(p.to.At):

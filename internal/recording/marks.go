@@ -25,9 +25,9 @@ func (p *part) marks() (all []mark) {
 		}
 	}
 	for _, g := range p.stream.Gaps() {
-		// A gap in which nothing changed may be after the end, at the RV of the end.
-		later := len(p.stream.ClockSteps()) == 0 && g.Until.After(p.to.At)
-		if g.From >= p.from.RV && g.To <= p.to.RV && !later {
+		// A gap in which nothing changed may be before the begin, or after the end, at its RV.
+		outside := len(p.stream.ClockSteps()) == 0 && (!g.Until.After(p.from.At) || g.Until.After(p.to.At))
+		if g.From >= p.from.RV && g.To <= p.to.RV && !outside {
 			all = append(all, mark{g.From, line{Gap: &gapLine{momentLine{g.From, g.Since.UTC()}, momentLine{g.To, g.Until.UTC()}}}})
 		}
 	}

@@ -572,6 +572,15 @@ func TestLateGap(t *testing.T) {
 	if head := part.Streams(pods)[0].Head(); head.RV != 40 || !head.At.Equal(at(46)) {
 		t.Errorf("a recording until a time in a late gap ends at %v", head)
 	}
+	sel.From, sel.To = at(72), at(80)
+	sel.Known = func(kube.Resource) time.Time { return at(80) }
+	after := openStore(t)
+	if _, _, err := Import(t.Context(), bytes.NewReader(export(t, from, sel)), after, 0); err != nil {
+		t.Fatal(err)
+	}
+	if st := after.Streams(pods)[0]; len(st.Gaps()) > 0 || !st.Span().From.At.Equal(at(72)) {
+		t.Errorf("a recording from a time after a late gap: %v, gaps %v", st.Span(), st.Gaps())
+	}
 }
 
 // TestOutages: a recording has those times in which the API server did not answer that are in its

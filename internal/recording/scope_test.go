@@ -66,9 +66,9 @@ func TestScope(t *testing.T) {
 	}
 }
 
-// TestRange: the header has the asked range, although the first state is older and nothing
-// changed before the end, as far as the state is known. In an opened recording, all of it can
-// be read. After that, nothing is known.
+// TestRange: the header has the asked range, and so has each resource, although the first state is
+// older and nothing changed before the end, as far as the state is known. In an opened recording, all
+// of it can be read. After that, nothing is known.
 func TestRange(t *testing.T) {
 	from := openStore(t)
 	fill(t, from)
@@ -100,8 +100,8 @@ func TestRange(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if end := to.Streams(pods)[0].Head().At; !h.From.Equal(at(test.wantFrom)) || !h.To.Equal(at(test.wantTo)) || !end.Equal(h.To) {
-			t.Errorf("%d to %d: %v to %v, the end is %v", test.from, test.to, h.From, h.To, end)
+		if span := to.Streams(pods)[0].Span(); !h.From.Equal(at(test.wantFrom)) || !h.To.Equal(at(test.wantTo)) || !span.From.At.Equal(h.From) || !span.To.At.Equal(h.To) {
+			t.Errorf("%d to %d: %v to %v, pods are from %v to %v", test.from, test.to, h.From, h.To, span.From.At, span.To.At)
 		}
 	}
 }
