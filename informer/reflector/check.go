@@ -39,9 +39,10 @@ type check struct {
 // which it has to send again. If it sends newer ones, to which the open watch does not come
 // within a second, or if it sends nothing at all, the open one is closed, and Continuity gets
 // Silent before Check returns. Check reports whether the watch was shown to lack nothing. Callers
-// share a check, and a result for 15 seconds. Check does nothing without [Options].Watchdog, and
-// returns when ctx ends; without news that takes a quarter of a second. Any goroutine may call it. Without a caller, a watch is checked when it
-// has been silent for 75 seconds, or when it sends events and has not been checked for as long.
+// share a check, and a result for 15 seconds, unless it is of before a silence of ten. Check does
+// nothing without [Options].Watchdog, and returns when ctx ends; without news that takes a quarter
+// of a second. Any goroutine may call it. Without a caller, a watch is checked when it has been
+// silent for 75 seconds, or when it sends events and has not been checked for as long.
 func (r *Reflector[O]) Check(ctx context.Context) (current bool) {
 	w := r.watchdog.Load()
 	if w == nil || !r.opts.Watchdog {
@@ -69,7 +70,9 @@ func (r *Reflector[O]) Check(ctx context.Context) (current bool) {
 func (w *watchdog[O]) check() *check {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.checked != nil && time.Since(w.checkedOn) < checkPause {
+	silentSince := w.lastFrame.Add(minSilence)
+	first := time.Now().After(silentSince) && w.checkedOn.Before(silentSince) // since it is silent
+	if w.checked != nil && time.Since(w.checkedOn) < checkPause && !first {
 		return w.checked
 	}
 	if w.stopped {
