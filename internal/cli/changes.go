@@ -187,6 +187,9 @@ func (o *changesOptions) resources(ctx context.Context, args []string) (names []
 	}
 	o.cluster = true
 	for _, text := range args {
+		if err := notRecording("changes", text); err != nil {
+			return nil, err
+		}
 		if strings.Contains(text, "/") {
 			return nil, fmt.Errorf("changes lists resources: see 'watchkeeper history %s%s' for one object", text, o.again())
 		}

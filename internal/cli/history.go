@@ -70,6 +70,11 @@ func resourceArgs(minArgs, maxArgs int) cobra.PositionalArgs {
 		if len(args) > maxArgs {
 			return usageError(cmd, fmt.Errorf("%s takes one resource or object, but got %q", cmd.Name(), args))
 		}
+		for _, arg := range args {
+			if err := notRecording(cmd.Name(), arg); err != nil {
+				return err
+			}
+		}
 		return nil
 	}
 }

@@ -5,6 +5,7 @@ package cli_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -149,6 +150,21 @@ func TestLargeIntegers(t *testing.T) {
 			if code > 1 || strings.Count(out, "90071992547409") != strings.Count(out, "9007199254740993") || !strings.Contains(out, "value\": 9007199254740993") && !strings.Contains(out, "value: 9007199254740993") || strings.Contains(out, "e+15") {
 				t.Errorf("%q as %s: %d %s\n%s", args, format, code, errs, out)
 			}
+		}
+	}
+}
+
+// TestNotRecording: a recording that is named in place of a resource has to be served.
+func TestNotRecording(t *testing.T) {
+	newFakeGateway(t, nil)
+	file := filepath.Join(t.TempDir(), "inc.wkr")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, command := range []string{"story", "history", "diff", "changes"} {
+		want := fmt.Sprintf("watchkeeper: %s is a recording: %s reads it while 'watchkeeper open %[1]s' serves it\n", file, command)
+		if out, errs, code := run(command, file); code == 0 || out != "" || errs != want {
+			t.Errorf("%s: %d %q %q", command, code, out, errs)
 		}
 	}
 }

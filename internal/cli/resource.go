@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"os"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -46,6 +47,14 @@ func parseNamed(args []string) (resource, name string, err error) {
 		return "", "", fmt.Errorf("expected one resource and one name, but got %q", args)
 	}
 	return resource, name, nil
+}
+
+// notRecording refuses a file that a command takes for a resource.
+func notRecording(command, arg string) error {
+	if _, err := os.Stat(arg); err != nil || !strings.HasSuffix(arg, ".wkr") {
+		return nil
+	}
+	return fmt.Errorf("%s is a recording: %s reads it while 'watchkeeper open %[1]s' serves it", arg, command)
 }
 
 // splitCommas splits lists such as deploy,rs, as kubectl does.
