@@ -63,6 +63,9 @@ func (s *State) deletions(g *group) {
 		f := g.of(subject, held, api.SeverityWarning)
 		f.Objects = append(f.Objects, t.ref)
 		f.from(requested)
+		if pod && held != "" && len(f.Related) < maxNodes {
+			f.Related = append(f.Related, t.ref) // of which somebody has added the finalizer
+		}
 		if pod {
 			if i := slices.IndexFunc(s.pods, func(p *corev1.Pod) bool { return podRef(p) == t.ref }); i >= 0 {
 				f.say(disruption(s.pods[i]))

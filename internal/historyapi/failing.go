@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -80,13 +81,20 @@ func (c *call) failing() (any, error) {
 	if !out.Failing {
 		out.Finding = findingOf(t.Resource, o, state.At)
 	}
+	budget := maxCompared
 	if pod.DeletionTimestamp != nil {
+		first, err := c.requested(state, key, &budget)
+		if err != nil {
+			return nil, err
+		}
+		if out.Finding != nil && first.Before(out.Finding.Since) && !first.IsZero() {
+			out.Finding.Since = first
+		}
 		if state, out.FailedBefore, err = c.beforeDeletion(state, key, o.UID); err != nil {
 			return nil, err
 		}
 	}
 	if out.Failing || out.FailedBefore {
-		budget := maxCompared
 		out.Since, out.NotBefore, out.SinceKnown, err = c.failingSince(state, key, o.UID, &budget)
 	}
 	return out, err
@@ -131,6 +139,46 @@ func (c *call) beforeDeletion(state past.State, key kube.Key, uid string) (befor
 	pod, err := podOf(o, from.At)
 	before.RV, before.Since = from.RV, from.At
 	return before, err == nil && o.UID == uid && change.Failing(pod, before.At), err
+}
+
+// requested returns when the deletion of an object that terminates in a state was first requested,
+// as its versions say; zero if they do not. A kubelet requests that of a Pod again when its
+// containers have ended, if a finalizer holds it.
+func (c *call) requested(state past.State, key kube.Key, budget *int) (at time.Time, err error) {
+	for e, err := range versionsBackward(c.r.Context(), state.Stream, key, state.Stream.Span().From.RV, state.RV) {
+		var o struct{ Metadata metav1.ObjectMeta }
+		if err != nil || e.Type == kube.Deleted || json.Unmarshal([]byte(e.Object.JSON), &o) != nil || o.Metadata.DeletionTimestamp == nil {
+			return at, err
+		}
+		grace := int64(0)
+		if o.Metadata.DeletionGracePeriodSeconds != nil {
+			grace = *o.Metadata.DeletionGracePeriodSeconds
+		}
+		at = change.Requested(o.Metadata.DeletionTimestamp.Time, grace).UTC()
+		if *budget--; *budget <= 0 || e.Type == kube.Added {
+			return at, nil
+		}
+	}
+	return at, nil
+}
+
+// requestedSince asks the history since when the objects of a finding terminate.
+func (f *finder) requestedSince(one *findings.Finding, out *api.Finding) error {
+	var times []time.Time
+	for _, o := range one.Objects {
+		state, ok := f.stateOf(o.Resource, o.Key)
+		if !ok || f.live[o.Resource] != nil || f.failing <= 0 {
+			return nil
+		}
+		at, err := f.requested(state, o.Key, &f.failing)
+		if err != nil || at.IsZero() {
+			return err
+		}
+		times = append(times, at)
+	}
+	one.Last(times)
+	out.Since, out.Others, out.OthersSince = slices.MinFunc(times, time.Time.Compare), one.Others, one.OthersSince
+	return nil
 }
 
 // failingContainer describes a container; ok is false if it has not crashed, and can start.

@@ -5,6 +5,8 @@ package historyapi_test
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -231,5 +233,36 @@ func TestFailingFinding(t *testing.T) {
 				t.Errorf("%s: %v %s", name, got.Failing, diff)
 			}
 		}
+	}
+}
+
+// TestHeldSince: a Pod that a finalizer holds terminates since its deletion was requested, not since
+// its kubelet has requested it again, and that the finalizer was added is among the changes before.
+func TestHeldSince(t *testing.T) {
+	f := newFixtureAt(t, fakeapi.New(fakeapi.Options{Allow: allow}))
+	pod := func(more string) string {
+		return "{kind: Pod, apiVersion: v1, metadata: {uid: u, ownerReferences: [{kind: ReplicaSet, name: web-1, uid: r, controller: true}]" + more + "}, status: {phase: Running}}"
+	}
+	const held = ", finalizers: [example.com/hold]"
+	terminating := func(end float64, grace int) string {
+		return pod(fmt.Sprintf("%s, deletionTimestamp: %q, deletionGracePeriodSeconds: %d", held, f.At(end).UTC().Format(time.RFC3339), grace))
+	}
+	pods := f.Stream(pasttest.Pods, 100, 0, pasttest.Thing(t, "default/web-1-a", 90, pod("")))
+	f.Event(pods, kube.Modified, "default/web-1-a", 108, pod(held))
+	f.Event(pods, kube.Modified, "default/web-1-a", 110, terminating(40, 30))
+	f.Event(pods, kube.Modified, "default/web-1-a", 112, terminating(12, 0))
+	got := f.findings("").Items
+	if len(got) != 1 || !got[0].Since.Equal(f.At(10)) || !got[0].SinceKnown {
+		t.Fatalf("%+v", got)
+	}
+	var before []string
+	for _, c := range got[0].Before {
+		before = append(before, fmt.Sprintf("%v %s: %s", c.Time.Sub(f.At(0)), c.Name, strings.Join(c.Summary, "; ")))
+	}
+	if want := []string{"10s web-1-a: deletion requested (grace 30 s)", "8s web-1-a: finalizer example.com/hold added"}; !slices.Equal(before, want) {
+		t.Errorf("%q, want %q", before, want)
+	}
+	if one := ask[api.Failing](f, "/failing/api/v1/namespaces/default/pods/web-1-a").Finding; one == nil || !one.Since.Equal(f.At(10)) {
+		t.Errorf("%+v", one)
 	}
 }

@@ -404,6 +404,11 @@ func (f *finder) item(one *findings.Finding, explained bool) (api.Finding, error
 			return out, err
 		}
 	}
+	if one.Rule == "deletion" {
+		if err := f.requestedSince(one, &out); err != nil {
+			return out, err
+		}
+	}
 	return out, f.before(one, &out)
 }
 
