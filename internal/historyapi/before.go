@@ -169,11 +169,12 @@ func merged(spans []api.UnobservedSpan) (all []api.TimeSpan) {
 }
 
 // leftNodes returns the Nodes from which Pods of the same controllers as those of a finding were
-// deleted, as when they are drained or lost.
+// deleted, as when they are drained or lost. They do not matter to Pods that terminate, which have
+// replaced none.
 func (f *finder) leftNodes(one *findings.Finding, begin, until time.Time) (nodes []findings.Ref, err error) {
 	namespace := one.Subject.Key.Namespace()
 	state, ok := f.stateOf("pods", one.Subject.Key)
-	if !ok || namespace == "" {
+	if !ok || namespace == "" || one.Rule == "deletion" {
 		return nil, nil
 	}
 	var owners []string

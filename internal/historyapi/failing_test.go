@@ -237,7 +237,8 @@ func TestFailingFinding(t *testing.T) {
 }
 
 // TestHeldSince: a Pod that a finalizer holds terminates since its deletion was requested, not since
-// its kubelet has requested it again, and that the finalizer was added is among the changes before.
+// its kubelet has requested it again, and that the finalizer was added is among the changes before,
+// not what became of a Node that another Pod of the controller has left.
 func TestHeldSince(t *testing.T) {
 	f := newFixtureAt(t, fakeapi.New(fakeapi.Options{Allow: allow}))
 	pod := func(more string) string {
@@ -247,7 +248,12 @@ func TestHeldSince(t *testing.T) {
 	terminating := func(end float64, grace int) string {
 		return pod(fmt.Sprintf("%s, deletionTimestamp: %q, deletionGracePeriodSeconds: %d", held, f.At(end).UTC().Format(time.RFC3339), grace))
 	}
-	pods := f.Stream(pasttest.Pods, 100, 0, pasttest.Thing(t, "default/web-1-a", 90, pod("")))
+	nodes := f.Stream(pasttest.Nodes, 100, 0, pasttest.Thing(t, "n1", 80, "{kind: Node, apiVersion: v1}"))
+	f.Event(nodes, kube.Modified, "n1", 106, "{kind: Node, apiVersion: v1, spec: {unschedulable: true}}")
+	f.Events(nodes, 120)
+	other := strings.Replace(pod(""), "status", "spec: {nodeName: n1}, status", 1)
+	pods := f.Stream(pasttest.Pods, 100, 0, pasttest.Thing(t, "default/web-1-a", 90, pod("")), pasttest.Thing(t, "default/web-1-b", 91, other))
+	f.Event(pods, kube.Deleted, "default/web-1-b", 107, other)
 	f.Event(pods, kube.Modified, "default/web-1-a", 108, pod(held))
 	f.Event(pods, kube.Modified, "default/web-1-a", 110, terminating(40, 30))
 	f.Event(pods, kube.Modified, "default/web-1-a", 112, terminating(12, 0))
