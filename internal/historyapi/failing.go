@@ -181,6 +181,19 @@ func (f *finder) requestedSince(one *findings.Finding, out *api.Finding) error {
 	return nil
 }
 
+// deletedSince asks the history when the subject of a finding was deleted.
+func (f *finder) deletedSince(one *findings.Finding, out *api.Finding) error {
+	state, ok := f.stateOf(one.Subject.Resource, one.Subject.Key)
+	if !ok || f.live[one.Subject.Resource] != nil {
+		return nil
+	}
+	last, err := state.Stream.LastVersions(f.page.ctx, one.Subject.Key, 0, state.RV, 1)
+	if err == nil && len(last) > 0 && last[0].Type == kube.Deleted {
+		out.Since, out.NotBefore, out.SinceKnown = last[0].At.UTC(), f.page.notBefore(state.Stream, last[0]), true
+	}
+	return err
+}
+
 // failingContainer describes a container; ok is false if it has not crashed, and can start.
 func failingContainer(s corev1.ContainerStatus) (out api.FailingContainer, ok bool) {
 	out = api.FailingContainer{Name: s.Name, State: "waiting", Restarts: s.RestartCount}

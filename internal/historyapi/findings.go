@@ -376,9 +376,9 @@ func (f *finder) deleted(namespace string) map[string]time.Time {
 
 // item returns a finding as it is answered; with what the history knows of it if explained
 // is set.
-func (f *finder) item(one *findings.Finding, explained bool) (api.Finding, error) {
+func (f *finder) item(one *findings.Finding, explained bool) (out api.Finding, err error) {
 	subject := one.Subject
-	out := api.Finding{
+	out = api.Finding{
 		Rule: one.Rule, Severity: one.Severity, Kind: subject.Kind, Namespace: subject.Key.Namespace(), Name: subject.Key.Name(),
 		Title: one.Title, Messages: one.Messages, Since: one.Since, SinceKnown: !one.Since.IsZero(),
 		Others: one.Others, OthersSince: one.OthersSince, Touches: len(one.Objects), Objects: []api.FindingObject{},
@@ -404,10 +404,14 @@ func (f *finder) item(one *findings.Finding, explained bool) (api.Finding, error
 			return out, err
 		}
 	}
-	if one.Rule == "deletion" {
-		if err := f.requestedSince(one, &out); err != nil {
-			return out, err
-		}
+	switch one.Rule {
+	case "deletion":
+		err = f.requestedSince(one, &out)
+	case "node-deleted":
+		err = f.deletedSince(one, &out)
+	}
+	if err != nil {
+		return out, err
 	}
 	return out, f.before(one, &out)
 }

@@ -484,3 +484,18 @@ func TestFindingsBeforeRecord(t *testing.T) {
 		t.Errorf("recorded since %v: %+v", f.At(60), got)
 	}
 }
+
+// TestFindingsDeletedNode: a Node that does not exist does not since it was deleted.
+func TestFindingsDeletedNode(t *testing.T) {
+	f := newFixtureAt(t, fakeapi.New(fakeapi.Options{Allow: allow}))
+	const node = "{kind: Node, apiVersion: v1}"
+	nodes := f.Stream(pasttest.Nodes, 100, 0, pasttest.Thing(t, "n1", 80, node))
+	f.Event(nodes, kube.Deleted, "n1", 120, node)
+	f.Events(nodes, 150)
+	pods := f.Stream(pasttest.Pods, 100, 0, pasttest.Thing(t, "default/a", 90, "{kind: Pod, apiVersion: v1, spec: {nodeName: n1}, status: {phase: Running}}"))
+	f.Events(pods, 150)
+	got := f.findings("?at=" + f.when(50)).Items
+	if len(got) != 1 || got[0].Rule != "node-deleted" || !got[0].Since.Equal(f.At(20)) || !got[0].SinceKnown || len(got[0].Before) != 1 {
+		t.Errorf("%+v", got)
+	}
+}
