@@ -41,11 +41,11 @@ func TestStory(t *testing.T) {
 	recordedOf(t, recording, ns, "deployments.v1.apps", "/apis/apps/v1")
 	kubectl(t, "-n", ns, "patch", "configmap", "settings", "-p", `{"data":{"url":"another-value"}}`)
 	kubectl(t, "-n", ns, "patch", "deployment", "web", "-p", `{"spec":{"template":{"metadata":{"labels":{"localcluster.watchkeeper.dev/crash":"true"}},"spec":{"containers":[{"name":"nginx","image":"nginx:1.27"}]}}}}`)
-	fails := regexp.MustCompile(`^since .* after ConfigMap settings, which the failed Pods use, was changed \(key url changed, by kubectl-patch\): rollout of web from 1\.25 to 1\.27 \(revision \d, by kubectl-patch\)(, complete after [^,]*, then)? failed: [12] Pods? CrashLoopBackOff \(exit 1: .*still so at the end of the story, with \d of 2 ready`)
+	fails := regexp.MustCompile(`^since .* after ConfigMap settings, which the failed Pods use, was changed \(key url changed, by kubectl-patch\): rollout of web from 1\.25 to 1\.27 \(revision \d, by kubectl-patch\)( failed|, complete after [^,]*, then failed [^:]*): [12] Pods? CrashLoopBackOff \(exit 1: .*still so at the end of the story, with \d of 2 ready`)
 	eventually(t, "a story of the failed rollout", func() bool { return fails.MatchString(first()) })
 	kubectl(t, "-n", ns, "rollout", "undo", "deployment/web")
 	kubectl(t, "-n", ns, "rollout", "status", "deployment/web")
-	ended := regexp.MustCompile(`^\d.*–.* rollout of web from 1\.25 to 1\.27 \(revision \d, by kubectl-patch\)(, complete after [^,]*, then)? failed: [12] Pods? CrashLoopBackOff \(exit 1: .*\).*; rolled back to 1\.25 by kubectl`)
+	ended := regexp.MustCompile(`^\d.*–.* rollout of web from 1\.25 to 1\.27 \(revision \d, by kubectl-patch\)( failed|, complete after [^,]*, then failed [^:]*): [12] Pods? CrashLoopBackOff \(exit 1: .*\).*; rolled back to 1\.25 by kubectl`)
 	eventually(t, "a story of the rollback", func() bool { return ended.MatchString(first()) })
 	for _, form := range []string{"text", "json", "markdown"} {
 		out, code := watchkeeper(t, recording.URL, "story", "deploy", "web", "-n", ns, "-v", "-o", form)

@@ -75,11 +75,12 @@ func (t upstreamTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // startGateway starts a gateway that replaces the previous one.
 func (s *simulation) startGateway() error {
-	up, err := upstream.New(&rest.Config{Host: "http://upstream"}, upstream.Options{UserAgent: "watchkeeper/sim"})
+	transport := upstreamTransport{local{handler: s.proxy, buffer: 1 << s.rand.IntN(16)}}
+	up, err := upstream.New(&rest.Config{Host: "http://upstream", Transport: transport}, upstream.Options{UserAgent: "watchkeeper/sim"})
 	if err != nil {
 		return err
 	}
-	up.Transport = upstreamTransport{local{handler: s.proxy, buffer: 1 << s.rand.IntN(16)}}
+	up.Transport = transport // and that of new connections is the same
 	log := &logtest.Log{}
 	logger := slog.New(slog.NewTextHandler(log, nil))
 	var rec *records.Recorder

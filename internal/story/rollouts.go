@@ -215,15 +215,15 @@ func (t *teller) tellRollout(r, before *rollout) {
 		ep.Severity = api.EpisodeFailed
 		ep.said, ep.still = t.causes(bad), stillOf(bad)
 		n, verb := t.changes(&group{all: bad, from: r.from, to: r.to}), " failed: "
-		if done && !bad[0].from.Before(r.done) {
+		ep.before = n.tellBefore(ep)
+		if done && !bad[0].from.Before(r.done) { // what was changed meanwhile is told from then
 			n = t.changes(&group{all: bad, from: bad[0].from, to: r.to})
+			n.before = slices.DeleteFunc(n.before, func(one noted) bool { return !one.entry.Time.After(r.from) })
 			verb = ", " + complete + ", then failed " + t.took(r.done, bad[0].from) + " later"
 			if text := n.tellBefore(ep); text != "" {
 				verb += ", " + text
 			}
 			verb += ": "
-		} else {
-			ep.before = n.tellBefore(ep)
 		}
 		ep.Title += verb + summary(bad)
 		n.tellDuring(ep)
