@@ -57,8 +57,8 @@ func (r *Reflector[O]) setContinuity(c Continuity) {
 func (r *Reflector[O]) setCurrent(at time.Time) { r.current.Store(&at) }
 
 // Current returns when the sink was last known to lack nothing: a list was complete, a watch was
-// opened, unless one before was silent, or a check of it began that found nothing. It is zero before the first list. Any
-// goroutine may call it.
+// opened, unless one before was silent, or a check of it began that found nothing. It is zero
+// before the first list. Any goroutine may call it.
 func (r *Reflector[O]) Current() time.Time {
 	if at := r.current.Load(); at != nil {
 		return *at

@@ -31,8 +31,7 @@ type Status struct {
 	// was opened that continues it, or an event or a bookmark came.
 	LastKnown time.Time
 	// LastError is the last failure; nil once a watch is open again, after [ErrSilent] once that
-	// is checked. FailingSince is when the
-	// first failure since then was, zero without one.
+	// is checked. FailingSince is when the first failure since then was, zero without one.
 	LastError    error
 	FailingSince time.Time
 	// Warnings are the Warning headers of the last response, with which API

@@ -180,12 +180,20 @@ func besideReason(words, reason string) string { return strings.TrimPrefix(words
 
 // conditionTime returns since when a condition has its status.
 func conditionTime(pod *corev1.Pod, typ corev1.PodConditionType) time.Time {
-	for _, c := range pod.Status.Conditions {
-		if c.Type == typ {
-			return transition(pod, c.LastTransitionTime)
-		}
+	if c := condition(pod, typ); c != nil {
+		return transition(pod, c.LastTransitionTime)
 	}
 	return time.Time{}
+}
+
+// condition returns a condition of a Pod, nil if it has none of the type.
+func condition(pod *corev1.Pod, typ corev1.PodConditionType) *corev1.PodCondition {
+	for i := range pod.Status.Conditions {
+		if c := &pod.Status.Conditions[i]; c.Type == typ {
+			return c
+		}
+	}
+	return nil
 }
 
 // sortedPods returns the Pods in the order of their keys.

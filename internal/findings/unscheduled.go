@@ -22,7 +22,7 @@ func (s *State) unscheduled(g *group) {
 		}
 		since, least := pod.CreationTimestamp.Time, minAge
 		says := fmt.Sprintf("the scheduler %s has not looked at it", cmp.Or(pod.Spec.SchedulerName, corev1.DefaultSchedulerName))
-		if c := scheduled(pod); c != nil {
+		if c := condition(pod, corev1.PodScheduled); c != nil { // which a scheduler writes
 			since, least = cmp.Or(transition(pod, c.LastTransitionTime), since), minUnscheduled
 			if says = because(c.Reason, c.Message); c.Status != corev1.ConditionFalse || c.Reason != corev1.PodReasonUnschedulable {
 				continue
@@ -41,16 +41,6 @@ func (s *State) unscheduled(g *group) {
 		}
 		f.refine = func(f *Finding) { f.Title = count(len(f.Objects), "Pod") + " Pending, not scheduled" }
 	}
-}
-
-// scheduled returns the condition that a scheduler writes; nil if it has not.
-func scheduled(pod *corev1.Pod) *corev1.PodCondition {
-	for i := range pod.Status.Conditions {
-		if c := &pod.Status.Conditions[i]; c.Type == corev1.PodScheduled {
-			return c
-		}
-	}
-	return nil
 }
 
 // maxClosed is of how many Nodes that take no Pods the changes matter.

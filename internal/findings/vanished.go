@@ -44,12 +44,10 @@ func ControllerOf(o *scan.Object) (uid string) {
 		uid, _, _ = strings.Cut(uid, `"`)
 		return uid
 	}
-	var all []metav1.OwnerReference
-	_ = json.Unmarshal([]byte("["+owners+"]"), &all)
-	for _, owner := range all {
-		if owner.Controller != nil && *owner.Controller {
-			uid = string(owner.UID)
-		}
+	var meta metav1.ObjectMeta
+	_ = json.Unmarshal([]byte("["+owners+"]"), &meta.OwnerReferences)
+	if owner := metav1.GetControllerOfNoCopy(&meta); owner != nil {
+		uid = string(owner.UID)
 	}
 	return uid
 }

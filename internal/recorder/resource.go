@@ -200,10 +200,11 @@ func (r *resourceRecorder) Continuity(c reflector.Continuity) {
 		now := r.s.r.opts.Now()
 		r.w.silence.begin(now, now, false) // the end was heard
 	case reflector.Silent:
-		now := r.s.r.opts.Now()
 		since := r.w.position().At // whatever else was heard since
-		if current := r.s.owner.Current(r.id); !current.IsZero() && now.Add(-time.Since(current)).Before(since) {
-			since = now.Add(-time.Since(current))
+		if current := r.s.owner.Current(r.id); !current.IsZero() {
+			if at := r.s.r.opts.Now().Add(-time.Since(current)); at.Before(since) {
+				since = at
+			}
 		}
 		r.w.silence.beginApparent(since)
 		r.w.hasten()
