@@ -21,7 +21,8 @@ func TestPause(t *testing.T) {
 		inBubble(t, name, func(t *testing.T) {
 			api := newFakeAPI(t)
 			r := api.recorder(t, vfs.NewMem())
-			r.delay.events, r.listenEvery = 50*time.Millisecond, time.Hour // only writes feel the pulse
+			r.delay.events = 50 * time.Millisecond
+			r.listenEvery, r.trimEvery, r.rediscover = time.Hour, time.Minute, time.Minute // only writes feel the pulse
 			g := api.run(t, r)
 			if read {
 				g.served()
@@ -55,7 +56,7 @@ func TestPauseThenOutage(t *testing.T) {
 		inBubble(t, name, func(t *testing.T) {
 			api := newFakeAPI(t)
 			r := api.recorder(t, vfs.NewMem())
-			r.listenEvery = time.Hour // only writes feel the pulse
+			r.listenEvery, r.trimEvery, r.rediscover = time.Hour, time.Minute, time.Minute // only writes feel the pulse
 			g := api.run(t, r)
 			if read {
 				g.served()
