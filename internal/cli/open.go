@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"runtime"
 	"runtime/debug"
 	"strings"
 	"sync"
@@ -81,15 +82,17 @@ into a temporary directory (below $TMPDIR), which is removed at the end.`,
 	return cmd
 }
 
-// unpackMemory is the memory above which garbage is collected more often while a
-// file is unpacked. What is kept takes less, whatever the file contains.
+// unpackMemory is how much more memory the program takes, while a file is unpacked, before
+// garbage is collected more often. What is kept takes less, whatever the file contains.
 const unpackMemory = 64 << 20
 
 // unpack reads the file into the store. It needs less than 256 MiB of memory,
 // whatever the file contains.
 func (o *openOptions) unpack(ctx context.Context, file io.Reader, store *history.Store) (*recording.Header, []recording.Document, error) {
-	if limit := debug.SetMemoryLimit(-1); limit > unpackMemory {
-		debug.SetMemoryLimit(unpackMemory)
+	var now runtime.MemStats
+	runtime.ReadMemStats(&now)
+	if limit, most := debug.SetMemoryLimit(-1), int64(now.Sys-now.HeapReleased)+unpackMemory; limit > most {
+		debug.SetMemoryLimit(most)
 		defer debug.SetMemoryLimit(limit)
 	}
 	return recording.Import(ctx, file, store, o.maxBytes.Value())
