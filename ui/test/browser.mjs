@@ -8,6 +8,7 @@ import assert from 'node:assert/strict';
 import { existsSync, mkdirSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { chromium } from 'playwright-core';
+import { short } from './cluster.mjs';
 
 /** The folder of pictures, which git ignores. */
 export const shots = fileURLToPath(new URL('../.test/shots/', import.meta.url));
@@ -38,13 +39,16 @@ export const launch = () => chromium.launch(options);
  */
 const gone = /status of 404.*\/history\/failing\//;
 
+/** With --short nothing moves on the page, unless a test says otherwise: it paints less. */
+const reducedMotion = short ? 'reduce' : 'no-preference';
+
 /**
  * Opens a page of a size. clean(page) fails if there was an exception, an error
  * on its console or a violation of its policy. ignore is a pattern of expected
  * messages: Chromium logs each failed request.
  */
 export async function open(browser, url, { width = 1600, height = 1000, ignore = /^$/, ...options } = {}) {
-  const page = await browser.newPage({ viewport: { width, height }, colorScheme: 'dark', ...options });
+  const page = await browser.newPage({ viewport: { width, height }, colorScheme: 'dark', reducedMotion, ...options });
   await slowDown(page);
   const wrong = [];
   page.on('pageerror', (error) => wrong.push(String(error)));
@@ -79,8 +83,9 @@ export function clean({ wrong, refusals = [] }) {
   assert.deepEqual(wrong, [], [...wrong, ...refusals.slice(-5)].join('\n'));
 }
 
-/** Saves a picture for people to look at, and returns its PNG. */
+/** Saves a picture for people to look at, and returns its PNG. "run.mjs --short" takes none. */
 export function shot(page, name) {
+  if (short) return undefined;
   mkdirSync(shots, { recursive: true });
   return page.screenshot({ path: `${shots}${name}.png` });
 }

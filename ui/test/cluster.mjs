@@ -25,8 +25,14 @@ const given = process.env.WATCHKEEPER_TEST ? JSON.parse(process.env.WATCHKEEPER_
  */
 export const { gateway, proxy, dir, www } = given;
 
+/** Whether this is "run.mjs --short". */
+export const short = Boolean(given.short);
+
 /** Options of a test that takes long: "run.mjs --short" does not run it. */
-export const long = { skip: given.short && 'make test-all runs it' };
+export const long = { skip: short && 'make test-all runs it' };
+
+/** The first n cases of a test with "run.mjs --short", otherwise all. */
+export const few = (cases, n) => (short ? cases.slice(0, n) : cases);
 
 /**
  * Starts a program and waits for a line of its output that matches ready. It
