@@ -100,7 +100,10 @@ func (c *counters) count() int {
 // connections, with and without TLS. Many are cancelled at any time. What arrives is
 // right, and in the end nothing is left.
 func TestStress(t *testing.T) {
-	const clients, rounds = 20, 8
+	clients, rounds := 20, 8
+	if testing.Short() {
+		rounds = 3
+	}
 	body := pattern(1 << 20)
 	var watches counters
 	handler := http.NewServeMux()

@@ -18,6 +18,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/watchkeeper/watchkeeper/informer/scan"
 	"github.com/watchkeeper/watchkeeper/internal/past/pasttest"
 	"github.com/watchkeeper/watchkeeper/internal/timeline"
 )
@@ -56,7 +57,7 @@ func TestDeadlineWriter(t *testing.T) {
 		ended        bool          // the client gets all of it
 		atMost       time.Duration // that the writes block
 	}{
-		{"fast", 1 << 10, 0, 100, 1 << 20, 0, true, 0},
+		{"fast", 1 << 10, 0, 10, 1 << 20, 0, true, 0},
 		{"one byte a minute", 1, 59 * time.Second, 1, 1 << 10, 0, false, timeout},
 		{"a little before each deadline", 1 << 10, 59 * time.Second, 1 << 20, 1 << 10, 0, false, 2 * timeout},
 		{"half of the least rate", minRate, 2 * time.Second, 1000, minRate, 0, false, 3 * timeout},
@@ -94,18 +95,17 @@ func TestDeadlineWriter(t *testing.T) {
 	}
 }
 
-// slowWatch serves a watch with initial events to a client that pauses before each
+// slowWatch serves a watch with these initial events to a client that pauses before each
 // 64 KiB that it reads. The results are how long the watch lasted, and how long its
 // initial events take at the least rate.
-func slowWatch(t *testing.T, timeout, pause time.Duration) (lasted, atRate time.Duration) {
+func slowWatch(t *testing.T, initial []*scan.Object, timeout, pause time.Duration) (lasted, atRate time.Duration) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		tl := timeline.New(timeline.Options{})
 		tl.Reset(pasttest.List(10))
 		s := newWatch(t, tl, 10)
 		bytes := int64(0)
-		for i := range uint64(500) {
-			o := pasttest.Pod("d", "a", i+1, "filling", strings.Repeat("x", 60<<10))
+		for _, o := range initial {
 			s.Initial = append(s.Initial, o)
 			bytes += int64(len(o.JSON))
 		}
@@ -132,15 +132,19 @@ func slowWatch(t *testing.T, timeout, pause time.Duration) (lasted, atRate time.
 // watch neither for long after its timeout nor, if that is far, below the least rate.
 func TestSlowWatch(t *testing.T) {
 	const pause = WriteTimeout - 2*time.Minute
+	var initial []*scan.Object
+	for i := range uint64(500) {
+		initial = append(initial, pasttest.Pod("d", "a", i+1, "filling", strings.Repeat("x", 60<<10)))
+	}
 	for _, timeout := range []time.Duration{time.Second, 5 * time.Minute, 1000 * time.Hour} {
-		got, atRate := slowWatch(t, timeout, pause)
+		got, atRate := slowWatch(t, initial, timeout, pause)
 		if most := min(timeout, atRate) + WriteTimeout + bookmarkInterval; got > most || got < WriteTimeout {
 			t.Errorf("%v lasted %v, more than %v", timeout, got, most)
 		}
 	}
 	// A client that is faster than the least rate receives them all, even after the
 	// timeout, and the watch then lasts until its timeout.
-	if got, atRate := slowWatch(t, 2*time.Hour, 500*time.Millisecond); got != 2*time.Hour {
+	if got, atRate := slowWatch(t, initial, 2*time.Hour, 500*time.Millisecond); got != 2*time.Hour {
 		t.Errorf("with a client of twice the least rate (%v) it lasted %v", atRate, got)
 	}
 }

@@ -143,7 +143,10 @@ func burst(i int) bool { return i%200 < 2*maxSharedEvents }
 // gets each event once, in order and complete, however slow others are; the others leave
 // nothing behind.
 func TestPulledClients(t *testing.T) {
-	const events, each = 800, 4
+	events, each := 800, 4
+	if testing.Short() {
+		events = 240
+	}
 	s := newPulledServer(t)
 	random := rand.New(rand.NewPCG(1, 1))
 	type client struct {
@@ -231,7 +234,10 @@ func TestPulledClients(t *testing.T) {
 // TestManyPulled has a thousand watches, most of which are killed at once while events are
 // published to all.
 func TestManyPulled(t *testing.T) {
-	const watches, events = 1000, 30
+	watches, events := 1000, 30
+	if testing.Short() {
+		watches = 250
+	}
 	s := newPulledServer(t)
 	var clients []*pulledClient
 	for range watches {

@@ -102,7 +102,10 @@ func carriers(t *testing.T, handler http.Handler) map[string]func() (io.ReadClos
 // goroutine of a watch that reads from the disk, or whose client is slow, or the writer
 // that pulls it.
 func TestPulled(t *testing.T) {
-	const events, clients = 600, 6
+	events, clients := 600, 6
+	if testing.Short() {
+		events, clients = 200, 4
+	}
 	tl := timeline.New(timeline.Options{})
 	tl.Reset(pasttest.List(10))
 	tracker := NewTracker(slog.New(slog.DiscardHandler), prometheus.NewHistogram(prometheus.HistogramOpts{}))
