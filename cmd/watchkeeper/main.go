@@ -10,6 +10,7 @@ import (
 	"os"
 
 	"github.com/watchkeeper/watchkeeper/internal/cli"
+	_ "github.com/watchkeeper/watchkeeper/internal/untranslated"
 )
 
 func main() {
