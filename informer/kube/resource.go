@@ -48,6 +48,18 @@ func (r Resource) Path() string {
 	return "/apis/" + r.Group + "/" + r.Version + "/" + r.Name
 }
 
+// ListPath returns the URL path of the collection in a namespace, or over all namespaces if it
+// is "".
+func (r Resource) ListPath(namespace string) string {
+	if namespace != "" {
+		r.Name = "namespaces/" + namespace + "/" + r.Name
+	}
+	return r.Path()
+}
+
+// ObjectPath returns the URL path of an object.
+func (r Resource) ObjectPath(key Key) string { return r.ListPath(key.Namespace()) + "/" + key.Name() }
+
 // A Key identifies an object within its resource: "namespace/name", or "name" if
 // it is cluster-scoped. The byte order of keys is the order of the API server's
 // lists (namespace "a-b" comes before "a", since '-' is less than '/').

@@ -108,7 +108,7 @@ func Agrees(a *authorizer.AttributesRecord, t request.Target) bool {
 func TargetAttributes(u user.Info, t request.Target) *authorizer.AttributesRecord {
 	return &authorizer.AttributesRecord{
 		User: u, ResourceRequest: true, Verb: string(t.Verb), APIGroup: t.Resource.Group, APIVersion: t.Resource.Version,
-		Resource: t.Resource.Name, Namespace: namespaceOf(t), Name: t.Name, Path: request.ListPath(t.Resource, t.Namespace),
+		Resource: t.Resource.Name, Namespace: namespaceOf(t), Name: t.Name, Path: t.Resource.ListPath(t.Namespace),
 	}
 }
 

@@ -221,7 +221,7 @@ func (h *Handler) answer(r *http.Request) (*api.Access, error) {
 // path that the gateway does not serve may not be read by anybody.
 func (h *Handler) allowed(r *http.Request, q question, namespace string) (bool, error) {
 	inner := r.Clone(r.Context())
-	inner.URL.Path = request.ListPath(q.resource, namespace)
+	inner.URL.Path = q.resource.ListPath(namespace)
 	if h.Filter(inner) != nil {
 		return false, nil
 	}

@@ -147,9 +147,7 @@ func (r *resolver) find(text string) (named, error) {
 func (n named) path(namespace string) string {
 	path := n.resource.Path()
 	if n.namespaced && namespace != "" {
-		r := n.resource
-		r.Name = "namespaces/" + namespace + "/" + r.Name
-		path = r.Path()
+		path = n.resource.ListPath(namespace)
 	}
 	if n.name != "" {
 		path += "/" + n.name

@@ -18,7 +18,6 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/findings"
 	"github.com/watchkeeper/watchkeeper/internal/history"
 	"github.com/watchkeeper/watchkeeper/internal/past"
-	"github.com/watchkeeper/watchkeeper/internal/request"
 )
 
 const (
@@ -270,11 +269,11 @@ func (f *finder) describe(all []api.ObjectChange, state past.State, subject find
 		return all, nil
 	}
 	if item.Type == api.Modified && resource == "nodes" && !slices.ContainsFunc(item.Changes, byWill) {
-		f.seen[request.ObjectPath(state.Stream.Resource(), key)+item.ResourceVersion] = true
+		f.seen[state.Stream.Resource().ObjectPath(key)+item.ResourceVersion] = true
 	}
 	item.Changes = nil
 	return append(all, api.ObjectChange{
-		Resource: resource, Path: request.ObjectPath(state.Stream.Resource(), key), Kind: e.Object.Kind, Namespace: key.Namespace(), Name: key.Name(), Change: *item,
+		Resource: resource, Path: state.Stream.Resource().ObjectPath(key), Kind: e.Object.Kind, Namespace: key.Namespace(), Name: key.Name(), Change: *item,
 	}), nil
 }
 

@@ -14,7 +14,6 @@ import (
 	"github.com/watchkeeper/watchkeeper/informer/kube"
 	"github.com/watchkeeper/watchkeeper/internal/api"
 	"github.com/watchkeeper/watchkeeper/internal/history"
-	"github.com/watchkeeper/watchkeeper/internal/request"
 )
 
 // changes returns the changes in a range of time, the newest first.
@@ -99,7 +98,7 @@ func (c *call) changes() (any, error) {
 		p.items++
 		key := e.Object.Key
 		out.Items = append(out.Items, api.ObjectChange{
-			Resource: next.Resource().GroupResource(), Path: request.ObjectPath(next.Resource(), key), Kind: e.Object.Kind,
+			Resource: next.Resource().GroupResource(), Path: next.Resource().ObjectPath(key), Kind: e.Object.Kind,
 			Namespace: key.Namespace(), Name: key.Name(), Change: *item,
 		})
 	}

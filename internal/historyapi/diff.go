@@ -254,7 +254,7 @@ func (d *diffPage) add(before, after *scan.Object) error {
 		o = before
 	}
 	item := api.Difference{
-		Type: api.Modified, Path: request.ObjectPath(d.resource, o.Key), Kind: o.Kind, Namespace: o.Key.Namespace(), Name: o.Key.Name(),
+		Type: api.Modified, Path: d.resource.ObjectPath(o.Key), Kind: o.Kind, Namespace: o.Key.Namespace(), Name: o.Key.Name(),
 		Summary: c.Summary, Changes: c.Patch, By: c.By, Noise: c.Noise,
 	}
 	if c.OnlyNoise {

@@ -24,7 +24,6 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/findings"
 	"github.com/watchkeeper/watchkeeper/internal/history"
 	"github.com/watchkeeper/watchkeeper/internal/past"
-	"github.com/watchkeeper/watchkeeper/internal/request"
 	"github.com/watchkeeper/watchkeeper/internal/status"
 	"github.com/watchkeeper/watchkeeper/internal/timeline"
 	"github.com/watchkeeper/watchkeeper/internal/words"
@@ -425,7 +424,7 @@ func (f *finder) path(ref findings.Ref) string {
 	if !ok {
 		return ""
 	}
-	return request.ObjectPath(r, ref.Key)
+	return r.ObjectPath(ref.Key)
 }
 
 // since asks the history since when the Pods of a finding fail: their own status begins again

@@ -205,7 +205,7 @@ func (c *call) resources() ([]kube.Resource, error) {
 			out = append(out, r)
 		} else if len(names) > 0 {
 			return nil, refused[i]
-		} else if namespace := c.query.Get("namespace"); (!c.cluster[r] || namespace == "") && c.filtered(request.ListPath(r, namespace)) == nil {
+		} else if namespace := c.query.Get("namespace"); (!c.cluster[r] || namespace == "") && c.filtered(r.ListPath(namespace)) == nil {
 			c.denied = append(c.denied, r.GroupResource())
 		}
 	}
@@ -232,7 +232,7 @@ func (c *call) decide(chosen []kube.Resource, namespace string) (refused []error
 			if c.cluster[r] {
 				namespace = "" // rights in a namespace do not apply
 			}
-			if refused[i] = c.filtered(request.ListPath(r, namespace)); refused[i] != nil {
+			if refused[i] = c.filtered(r.ListPath(namespace)); refused[i] != nil {
 				return nil
 			}
 			refused[i] = c.mayRead(request.Target{Verb: request.List, Resource: r, Namespace: namespace})

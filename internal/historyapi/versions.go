@@ -141,7 +141,7 @@ func (c *call) knownNamespace(name string) error {
 	if name == "" || len(streams) == 0 || streams[len(streams)-1].Head().RV == 0 {
 		return nil
 	}
-	if c.filtered(request.ObjectPath(t.Resource, kube.MakeKey("", name))) != nil || c.mayRead(t) != nil {
+	if c.filtered(t.Resource.ObjectPath(kube.MakeKey("", name))) != nil || c.mayRead(t) != nil {
 		return nil
 	}
 	c.sync(t.Resource)

@@ -83,20 +83,6 @@ func ParsePath(p string) (Target, bool) {
 	return t, true
 }
 
-// ListPath returns the path of a resource in a namespace, or in all namespaces if it
-// is "".
-func ListPath(r kube.Resource, namespace string) string {
-	if namespace != "" {
-		r.Name = "namespaces/" + namespace + "/" + r.Name
-	}
-	return r.Path()
-}
-
-// ObjectPath returns the path of an object.
-func ObjectPath(r kube.Resource, key kube.Key) string {
-	return ListPath(r, key.Namespace()) + "/" + key.Name()
-}
-
 // IsWatch reports whether a request is a watch, live or below /at/.
 func IsWatch(r *http.Request) bool {
 	p := r.URL.Path

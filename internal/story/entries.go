@@ -124,19 +124,11 @@ func (t *teller) entryOf(o *Object, v Version, before *scan.Object) *entry {
 func (t *teller) entry(o *Object, v Version, typ string, what []string) *entry {
 	e := &entry{rv: v.Object.RV, StoryEntry: api.StoryEntry{
 		Time: v.Time.UTC(), NotBefore: v.NotBefore.UTC(), Inferred: v.Inferred, Type: typ, ResourceVersion: kube.FormatRV(v.Object.RV),
-		Resource: o.Resource.GroupResource(), Path: objectPath(o.Resource, o.Key),
+		Resource: o.Resource.GroupResource(), Path: o.Resource.ObjectPath(o.Key),
 		Kind: v.Object.Kind, Namespace: o.Key.Namespace(), Name: o.Key.Name(), What: what,
 	}}
 	t.entries = append(t.entries, e)
 	return e
-}
-
-// objectPath returns the API path of an object.
-func objectPath(r kube.Resource, key kube.Key) string {
-	if ns := key.Namespace(); ns != "" {
-		r.Name = "namespaces/" + ns + "/" + r.Name
-	}
-	return r.Path() + "/" + key.Name()
 }
 
 // names returns the names of managers, each once.

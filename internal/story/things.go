@@ -149,7 +149,7 @@ func (s *state) cause(field, text string) api.Cause {
 	th := s.thing
 	return api.Cause{
 		Kind: th.kind, Namespace: th.key.Namespace(), Name: th.key.Name(), Field: field, Text: text,
-		Path: objectPath(th.resource, th.key), ResourceVersion: kube.FormatRV(s.o.RV),
+		Path: th.resource.ObjectPath(th.key), ResourceVersion: kube.FormatRV(s.o.RV),
 	}
 }
 
