@@ -30,11 +30,11 @@ func (s *State) creations(g *group) {
 			f.Objects = append(f.Objects, self)
 			f.from(transition(rs, c.LastTransitionTime))
 			f.say(because(c.Reason, c.Message))
-			wanted := int32(1)
+			wanted := int64(1)
 			if rs.Spec.Replicas != nil {
-				wanted = *rs.Spec.Replicas
+				wanted = int64(*rs.Spec.Replicas)
 			}
-			lack.add(f, self, rs.Status.Replicas, wanted)
+			lack.add(f, self, int64(rs.Status.Replicas), wanted)
 		}
 	}
 	for _, e := range s.sorted() {
@@ -42,11 +42,15 @@ func (s *State) creations(g *group) {
 			continue
 		}
 		self := refOf(e.object.Kind, e.object.Namespace, e.object.Name)
-		exist, wanted, ok := replicasOf(self.Kind, s.get(self))
+		l := s.get(self)
+		if l == nil {
+			continue
+		}
+		exist, wanted, ok := l.Pods()
 		if !ok || exist >= wanted {
 			continue
 		}
-		f := g.of(s.workload(self, s.get(self).Metadata.OwnerReferences), "", api.SeverityCritical)
+		f := g.of(s.workload(self, l.Metadata.OwnerReferences), "", api.SeverityCritical)
 		f.Objects = append(f.Objects, self)
 		f.from(e.first)
 		f.say(e.says())
@@ -55,47 +59,18 @@ func (s *State) creations(g *group) {
 }
 
 // A lacking has what of its Pods exists, by finding and object.
-type lacking map[*Finding]map[Ref][2]int32
+type lacking map[*Finding]map[Ref][2]int64
 
-func (l lacking) add(f *Finding, of Ref, exist, wanted int32) {
+func (l lacking) add(f *Finding, of Ref, exist, wanted int64) {
 	if l[f] == nil {
-		l[f] = map[Ref][2]int32{}
+		l[f] = map[Ref][2]int64{}
 	}
-	l[f][of] = [2]int32{exist, wanted}
+	l[f][of] = [2]int64{exist, wanted}
 	f.refine = func(f *Finding) {
 		var exist, wanted int64
 		for _, n := range l[f] {
-			exist, wanted = exist+int64(n[0]), wanted+int64(n[1])
+			exist, wanted = exist+n[0], wanted+n[1]
 		}
 		f.Title = fmt.Sprintf("Pods cannot be created: %d of %d exist", exist, wanted)
 	}
-}
-
-// replicasOf returns how many Pods exist of those that a workload wants. ok is false for what
-// has no Pods.
-func replicasOf(kind string, l *light) (exist, wanted int32, ok bool) {
-	if l == nil || l.Metadata.DeletionTimestamp != nil {
-		return 0, 0, false
-	}
-	wanted = 1
-	switch kind {
-	case "StatefulSet", "ReplicaSet", "ReplicationController":
-		if l.Spec.Replicas != nil {
-			wanted = *l.Spec.Replicas
-		}
-		return l.Status.Replicas, wanted, true
-	case "DaemonSet":
-		return l.Status.CurrentNumberScheduled, l.Status.DesiredNumberScheduled, true
-	case "Job":
-		for _, c := range l.Status.Conditions {
-			if c.Status == "True" && (c.Type == "Complete" || c.Type == "Failed" || c.Type == "Suspended") {
-				return 0, 0, false
-			}
-		}
-		if l.Spec.Parallelism != nil {
-			wanted = *l.Spec.Parallelism
-		}
-		return l.Status.Active, wanted, true
-	}
-	return 0, 0, false
 }

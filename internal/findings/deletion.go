@@ -14,18 +14,19 @@ import (
 	"github.com/watchkeeper/watchkeeper/informer/scan"
 	"github.com/watchkeeper/watchkeeper/internal/api"
 	"github.com/watchkeeper/watchkeeper/internal/change"
+	"github.com/watchkeeper/watchkeeper/internal/workload"
 )
 
 // A terminatingObject is one whose deletion was requested.
 type terminatingObject struct {
 	ref        Ref
-	light      *light
+	light      *workload.Object
 	finalizers []string
 	namespace  *corev1.Namespace // nil for other objects
 }
 
 func (s *State) addTerminating(r kube.Resource, o *scan.Object) {
-	t := &terminatingObject{ref: Ref{Resource: r.GroupResource(), Kind: o.Kind, Key: o.Key}, light: lightOf(o)}
+	t := &terminatingObject{ref: Ref{Resource: r.GroupResource(), Kind: o.Kind, Key: o.Key}, light: workload.Read(o)}
 	if t.light.Metadata.DeletionTimestamp == nil {
 		return
 	}

@@ -16,12 +16,13 @@ import (
 	"github.com/watchkeeper/watchkeeper/informer/kube"
 	"github.com/watchkeeper/watchkeeper/informer/scan"
 	"github.com/watchkeeper/watchkeeper/internal/api"
+	"github.com/watchkeeper/watchkeeper/internal/workload"
 )
 
 // An incomplete object is a controller of Pods that may want more of them than exist.
 type incomplete struct {
 	ref   Ref
-	light *light
+	light *workload.Object
 }
 
 // addIncomplete adds a controller of Pods, unless its text shows that it has all of them, or has
@@ -36,7 +37,7 @@ func (s *State) addIncomplete(r kube.Resource, o *scan.Object, exist, wanted str
 		spec = o.JSON[i:]
 	}
 	if n := number(o.JSON[i:], exist); n != "" && n != number(spec, wanted) {
-		s.incomplete = append(s.incomplete, &incomplete{Ref{Resource: r.GroupResource(), Kind: o.Kind, Key: o.Key}, lightOf(o)})
+		s.incomplete = append(s.incomplete, &incomplete{Ref{Resource: r.GroupResource(), Kind: o.Kind, Key: o.Key}, workload.Read(o)})
 	}
 }
 
@@ -44,7 +45,7 @@ func (s *State) addIncomplete(r kube.Resource, o *scan.Object, exist, wanted str
 func (s *State) addUnseen(r kube.Resource, o *scan.Object) {
 	i := max(strings.LastIndex(o.JSON, `"status":{`), 0)
 	if number(o.JSON[:i], "generation") != number(o.JSON[i:], "observedGeneration") {
-		s.unseen = append(s.unseen, &incomplete{Ref{Resource: r.GroupResource(), Kind: o.Kind, Key: o.Key}, lightOf(o)})
+		s.unseen = append(s.unseen, &incomplete{Ref{Resource: r.GroupResource(), Kind: o.Kind, Key: o.Key}, workload.Read(o)})
 	}
 }
 
@@ -54,11 +55,11 @@ func (s *State) written(c *incomplete, except string) time.Time {
 	written := c.light.Metadata.CreationTimestamp.Time
 	for _, f := range c.light.Metadata.ManagedFields {
 		at := s.at(c.ref.Resource)
-		switch {
+		switch t, err := time.Parse(time.RFC3339, f.Time); {
 		case f.Subresource == except && except != "":
 			continue
-		case f.Time != nil:
-			at = f.Time.Time
+		case err == nil:
+			at = t
 		case s.Observed != nil:
 			at = cmp.Or(s.Observed(c.ref.Resource, c.ref.Key), at)
 		}
@@ -118,10 +119,10 @@ func number(text, member string) string {
 // rules have found of their Pods says so in its title. Otherwise, it has to last for a minute: it
 // does so at least since the last write. A StatefulSet makes no Pod before the others are available.
 func (s *State) missing(g *group) {
-	exist, wanted := map[Ref]int32{}, map[Ref]int32{}
+	exist, wanted := map[Ref]int64{}, map[Ref]int64{}
 	lacking := map[Ref][]*incomplete{}
 	for _, c := range s.incomplete {
-		n, of, ok := replicasOf(c.ref.Kind, c.light)
+		n, of, ok := c.light.Pods()
 		if !ok || n >= of {
 			continue
 		}

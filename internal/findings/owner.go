@@ -70,7 +70,7 @@ func (s *State) unavailable(workload Ref) bool {
 	}
 	for _, c := range l.Status.Conditions {
 		if c.Type == "Available" && workload.Kind == "Deployment" {
-			return c.Status == metav1.ConditionFalse
+			return c.Status == "False"
 		}
 	}
 	wanted, available := l.Status.DesiredNumberScheduled, l.Status.NumberAvailable
@@ -117,8 +117,8 @@ func (s *State) relate(f *Finding) {
 			nodes[pod.Spec.NodeName] = true
 		}
 	}
-	if l := s.get(f.Subject); template == nil && l != nil {
-		template = &l.Spec.Template.Spec
+	if l := s.get(f.Subject); template == nil && l != nil && l.PodTemplate() != nil {
+		template = &l.PodTemplate().Spec
 	}
 	// What Pods use does not matter to a Node or a budget.
 	if template != nil && f.Subject.Kind != "Node" && f.Subject.Kind != "PodDisruptionBudget" {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/watchkeeper/watchkeeper/internal/api"
 	"github.com/watchkeeper/watchkeeper/internal/change"
+	"github.com/watchkeeper/watchkeeper/internal/workload"
 )
 
 // failedPods finds Pods in the phase Failed, such as evicted ones. Those of a Job are a part
@@ -85,7 +86,7 @@ func (s *State) preempted(g *group) {
 		f.say(e.says())
 		for _, uid := range uidPattern.FindAllString(e.message, -1) {
 			if o := s.preemptors[uid]; o != nil { // for which it was preempted
-				f.Related = append(f.Related, s.workload(refOf("Pod", o.Key.Namespace(), o.Key.Name()), lightOf(o).Metadata.OwnerReferences))
+				f.Related = append(f.Related, s.workload(refOf("Pod", o.Key.Namespace(), o.Key.Name()), workload.Read(o).Metadata.OwnerReferences))
 			}
 		}
 	}

@@ -15,11 +15,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	policyv1 "k8s.io/api/policy/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/watchkeeper/watchkeeper/informer/kube"
 	"github.com/watchkeeper/watchkeeper/informer/scan"
 	"github.com/watchkeeper/watchkeeper/internal/change"
+	"github.com/watchkeeper/watchkeeper/internal/workload"
 )
 
 // A State is the objects of a moment that may be a part of a finding. Of a large cluster
@@ -75,7 +75,7 @@ type State struct {
 	preemptors map[string]*scan.Object
 	nodeNames  map[string]bool
 	onNode     map[string]bool // Nodes whose Pods are all kept
-	known      map[Ref]*light
+	known      map[Ref]*workload.Object
 }
 
 // at returns the moment of the objects of a resource.
@@ -237,56 +237,19 @@ func nodeName(text string) string {
 	return name
 }
 
-// A light has the members that rules read of objects of any kind.
-type light struct {
-	Metadata struct {
-		CreationTimestamp          metav1.Time                 `json:"creationTimestamp"`
-		DeletionTimestamp          *metav1.Time                `json:"deletionTimestamp"`
-		DeletionGracePeriodSeconds int64                       `json:"deletionGracePeriodSeconds"`
-		Generation                 int64                       `json:"generation"`
-		Finalizers                 []string                    `json:"finalizers"`
-		OwnerReferences            []metav1.OwnerReference     `json:"ownerReferences"`
-		ManagedFields              []metav1.ManagedFieldsEntry `json:"managedFields"`
-	} `json:"metadata"`
-	Spec struct {
-		Replicas *int32 `json:"replicas"`
-		Template struct {
-			Spec corev1.PodSpec `json:"spec"`
-		} `json:"template"`
-		Parallelism *int32 `json:"parallelism"`
-	} `json:"spec"`
-	Status struct {
-		ObservedGeneration     int64              `json:"observedGeneration"`
-		Replicas               int32              `json:"replicas"`
-		Active                 int32              `json:"active"` // of a Job; that of a CronJob is a list
-		AvailableReplicas      int32              `json:"availableReplicas"`
-		DesiredNumberScheduled int32              `json:"desiredNumberScheduled"`
-		CurrentNumberScheduled int32              `json:"currentNumberScheduled"`
-		NumberAvailable        int32              `json:"numberAvailable"`
-		Conditions             []metav1.Condition `json:"conditions"`
-	} `json:"status"`
-}
-
-// lightOf decodes the common members of an object, as far as they are valid.
-func lightOf(o *scan.Object) *light {
-	l := &light{}
-	_ = json.Unmarshal([]byte(o.JSON), l)
-	return l
-}
-
 // get returns the common members of an object; nil if there is none.
-func (s *State) get(ref Ref) *light {
+func (s *State) get(ref Ref) *workload.Object {
 	if l, ok := s.known[ref]; ok {
 		return l
 	}
-	var l *light
+	var l *workload.Object
 	if s.Get != nil && ref.Resource != "" {
 		if o := s.Get(ref.Resource, ref.Key); o != nil {
-			l = lightOf(o)
+			l = workload.Read(o)
 		}
 	}
 	if s.known == nil {
-		s.known = map[Ref]*light{}
+		s.known = map[Ref]*workload.Object{}
 	}
 	s.known[ref] = l
 	return l
@@ -294,12 +257,12 @@ func (s *State) get(ref Ref) *light {
 
 // lastSeen returns the common members of an object that may be deleted; nil if they are not
 // known.
-func (s *State) lastSeen(ref Ref) *light {
+func (s *State) lastSeen(ref Ref) *workload.Object {
 	if l := s.get(ref); l != nil || s.LastSeen == nil {
 		return l
 	}
 	if o := s.LastSeen(ref.Resource, ref.Key); o != nil {
-		s.known[ref] = lightOf(o)
+		s.known[ref] = workload.Read(o)
 	}
 	return s.known[ref]
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/watchkeeper/watchkeeper/informer/kube"
 	"github.com/watchkeeper/watchkeeper/informer/scan"
 	"github.com/watchkeeper/watchkeeper/internal/api"
+	"github.com/watchkeeper/watchkeeper/internal/workload"
 )
 
 // A counted object is a controller whose status has a number of Pods.
@@ -64,7 +65,7 @@ func (s *State) vanished(g *group) {
 		if n >= c.pods || !at.Equal(s.at("pods")) {
 			continue
 		}
-		one := &incomplete{Ref{Resource: c.resource, Kind: c.object.Kind, Key: c.object.Key}, lightOf(c.object)}
+		one := &incomplete{Ref{Resource: c.resource, Kind: c.object.Kind, Key: c.object.Key}, workload.Read(c.object)}
 		since := s.written(one, "")
 		if one.light.Metadata.DeletionTimestamp != nil || at.Sub(since) < minAge {
 			continue

@@ -43,16 +43,10 @@ func (t *teller) creations() {
 	}
 }
 
-// lacks reports whether a controller has fewer Pods than it should; a Job that is not over, none.
+// lacks reports whether a controller has fewer Pods than it should; a Job, none.
 func lacks(s *state) bool {
-	l := s.look()
-	switch s.o.Kind {
-	case "DaemonSet":
-		return l.Status.CurrentNumberScheduled < l.Status.DesiredNumberScheduled
-	case "Job":
-		return l.Status.Active == 0 && !slices.ContainsFunc(l.Status.Conditions, func(c condition) bool { return c.Status == "True" })
-	}
-	return l.Status.Replicas < replicas(l)
+	exist, want, ok := s.look().Pods()
+	return ok && exist < want && (exist == 0 || s.o.Kind != "Job")
 }
 
 func (t *teller) tellCreation(th *thing, span span, refused []*event) {
@@ -102,7 +96,7 @@ func (t *teller) jobs() {
 			ep.Title = fmt.Sprintf("Job %s %s", job.key.Name(), end.verb)
 			if end.severity == api.EpisodeFailed {
 				ep.said = addCause(nil, span.cause())
-				ep.Title += ": " + span.condition.brief()
+				ep.Title += ": " + span.condition.Brief()
 				for _, f := range t.failures {
 					if f.pod.controlledBy(job.uid) && !f.from.After(ep.To) {
 						ep.said = addCause(ep.said, f.fault.cause)

@@ -116,7 +116,7 @@ func (t *teller) tellFinalizers(th *thing, i int) {
 			ep.said = addCause(ep.said, span.cause())
 			ep.claims = append(ep.claims, span.claims...)
 			if len(inside) == 0 {
-				ep.Title += "; " + span.condition.brief()
+				ep.Title += "; " + span.condition.Brief()
 			}
 		}
 	}
@@ -204,8 +204,8 @@ func (t *teller) unasked(pod *thing) *state {
 		return slices.ContainsFunc(ev.messages, func(text string) bool { return words.IndexWord(text, pod.key.Name()) >= 0 })
 	})
 	for _, o := range owner.states { // the two come from different watches
-		if _, want := readyOf(o); o == owner.at(s.at) || within(o.at, s.at, s.at.Add(time.Second)) {
-			asked = asked || want < max(active, o.look().Status.Replicas) || outdated(s, o)
+		if _, want := o.look().Ready(); o == owner.at(s.at) || within(o.at, s.at, s.at.Add(time.Second)) {
+			asked = asked || want < max(active, o.look().Status.Replicas) || o.look().Outdated(s.look())
 		}
 	}
 	if asked {
@@ -218,19 +218,6 @@ func (t *teller) unasked(pod *thing) *state {
 func ended(s *state) bool {
 	phase := s.asPod().Status.Phase
 	return phase == corev1.PodSucceeded || phase == corev1.PodFailed
-}
-
-// outdated reports whether a Pod is not of the newest revision of its StatefulSet or DaemonSet.
-func outdated(pod, owner *state) bool {
-	label, newest := "controller-revision-hash", owner.look().Status.UpdateRevision
-	switch owner.o.Kind {
-	case "ReplicaSet":
-		return false
-	case "DaemonSet":
-		label, newest = "pod-template-generation", owner.look().Metadata.Annotations["deprecated.daemonset.template.generation"]
-	}
-	its := pod.look().Metadata.Labels[label]
-	return its == "" || its != newest
 }
 
 // replaced says in an episode of deleted Pods how many of all they are, and how many their
@@ -253,7 +240,7 @@ func (t *teller) replaced(ep *episode, deleted []*thing) []*thing {
 	n, of := len(deleted), t.workload(deleted[0])
 	what := words.Count(n, "Pod")
 	if wl := t.byUID[of.uid]; wl != nil && wl.at(from) != nil {
-		if _, want := readyOf(wl.at(from)); int(want) >= n {
+		if _, want := wl.at(from).look().Ready(); int(want) >= n {
 			what = fmt.Sprintf("%d of %s", n, words.Count(int(want), "Pod"))
 		}
 		// Its status has them a moment later.

@@ -272,5 +272,5 @@ func (t *teller) notReady(pod *thing, i int, ready bool) *fault {
 	if !ok || p.Status.Phase != corev1.PodRunning || !ready && (!s.initial && !end.Equal(t.To) || end.Sub(since) < minUnready) {
 		return nil
 	}
-	return &fault{class: notReady, reason: "not ready", detail: c.says(), weight: 1, cause: s.because(c)}
+	return &fault{class: notReady, reason: "not ready", detail: c.Says(), weight: 1, cause: s.because(c)}
 }

@@ -8,8 +8,6 @@ import (
 	"slices"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/watchkeeper/watchkeeper/internal/api"
 	"github.com/watchkeeper/watchkeeper/internal/change"
 	"github.com/watchkeeper/watchkeeper/internal/words"
@@ -63,7 +61,7 @@ func (t *teller) tellNode(node *thing, span span, state, severity string) {
 	ep.own = t.isOwn(node)
 	ep.claims = span.claims
 	ep.said = addCause(nil, span.cause())
-	title := fmt.Sprintf("Node %s %s (%s)", node.key.Name(), state, span.condition.brief())
+	title := fmt.Sprintf("Node %s %s (%s)", node.key.Name(), state, span.condition.Brief())
 	reasons := []string{"DeletionByTaintManager", "DeletionByPodGC"}
 	if state != "NotReady" {
 		reasons = []string{"TerminationByKubelet"}
@@ -75,8 +73,8 @@ func (t *teller) tellNode(node *thing, span span, state, severity string) {
 		ep.workloads = append(ep.workloads, t.workload(pod))
 		if c, s := t.disruption(pod); s != nil && slices.Contains(reasons, c.Reason) && within(s.at, ep.From, ep.To.Add(maxTrail)) {
 			disrupted, how = append(disrupted, pod), disruptedBy[c.Reason]
-			if taint := noExecute(node.at(s.at)); c.Reason == "DeletionByTaintManager" && taint != "" {
-				how = "evicted because of the taint " + taint
+			if was := node.at(s.at); was != nil && c.Reason == "DeletionByTaintManager" && was.look().NoExecute() != "" {
+				how = "evicted because of the taint " + was.look().NoExecute()
 			}
 			if pod.gone.IsZero() || pod.gone.After(ep.To.Add(maxTrail)) {
 				remain++
@@ -151,23 +149,6 @@ func stillTerminating(remain, of int) string {
 // explain it.
 func (t *teller) outlasts(s *state) bool {
 	return slices.ContainsFunc(t.failures, func(f *failure) bool { return !f.described && slices.Contains(f.claims, s.entry) })
-}
-
-// noExecute returns the taint of a Node that evicts Pods, "" if there is none, or several.
-func noExecute(s *state) (taint string) {
-	if s == nil {
-		return ""
-	}
-	for _, one := range s.look().Spec.Taints {
-		if one.Effect != corev1.TaintEffectNoExecute {
-			continue
-		}
-		if taint != "" {
-			return ""
-		}
-		taint = one.Key + ":" + string(one.Effect)
-	}
-	return taint
 }
 
 // counted names Pods: one by its name, several by their number and what they belong to.

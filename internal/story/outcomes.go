@@ -37,10 +37,10 @@ func (t *teller) outcome(ep *episode) string {
 	if end == nil || t.readyPods(th, to) < t.readyPods(th, end.at) { // its status is older than that
 		return text
 	}
-	ready, want := readyOf(end)
+	ready, want := end.look().Ready()
 	lowest := ready
 	for _, s := range th.states {
-		if n, _ := readyOf(s); within(s.at, ep.From, to) || s == th.at(ep.From) {
+		if n, _ := s.look().Ready(); within(s.at, ep.From, to) || s == th.at(ep.From) {
 			lowest = min(lowest, n)
 		}
 	}
@@ -59,7 +59,7 @@ func (t *teller) outcome(ep *episode) string {
 	case ready < want && !ep.replaced:
 		for _, span := range t.spans(th, func(s *state) bool { return !short(s) }) {
 			// Pods that crash again and again are ready for a moment, too.
-			switch n, enough := readyOf(span.first); {
+			switch n, enough := span.first.look().Ready(); {
 			case !span.from.After(ep.To):
 			case span.to.Sub(span.from) >= maxTrail:
 				return fmt.Sprintf("; %d of %d ready at its end, and %d of %d after another %s", ready, want, n, enough, t.took(ep.To, span.from))
@@ -114,20 +114,7 @@ func (t *teller) workloadOf(ep *episode) *thing {
 }
 
 // short reports whether fewer Pods of a workload are ready than should be.
-func short(s *state) bool {
-	ready, want := readyOf(s)
-	return ready < want
-}
-
-// readyOf returns how many Pods of a workload are ready, of those that should be.
-func readyOf(s *state) (ready, want int64) {
-	l := s.look()
-	if s.o.Kind == "DaemonSet" {
-		return min(l.Status.NumberReady, l.Status.DesiredNumberScheduled), l.Status.DesiredNumberScheduled
-	}
-	want = replicas(l)
-	return min(l.Status.ReadyReplicas, want), want
-}
+func short(s *state) bool { return s.look().Short() }
 
 // shortages describes workloads that have fewer ready Pods than they should at the end of the
 // story, for longer than it takes to replace a Pod, if no other episode that is not over does: their
@@ -152,9 +139,9 @@ func (t *teller) shortages() {
 			field = "status.numberReady"
 		}
 		if c, ok := th.final().condition("Available"); ok && c.Status == "False" {
-			ep.Severity, field, text = api.EpisodeFailed, "status.conditions[Available]", c.says()
+			ep.Severity, field, text = api.EpisodeFailed, "status.conditions[Available]", c.Says()
 		}
-		ready, want := readyOf(th.final())
+		ready, want := th.final().look().Ready()
 		ep.said = addCause(nil, th.final().cause(field, cmp.Or(text, fmt.Sprintf("%d of %d", ready, want))))
 		ep.own = t.isOwn(th)
 		ep.claims, ep.workloads = claim(span.first), []name{th.named()}

@@ -4,7 +4,6 @@
 package story
 
 import (
-	"encoding/json"
 	"reflect"
 	"slices"
 	"strings"
@@ -68,15 +67,15 @@ func rolloutsOf(th *thing, t *teller) (all []*rollout) {
 	}
 	var open *rollout
 	for i, s := range th.states {
-		template := templateOf(s)
-		proof, proven := rolling(s)
+		template := s.look().PodTemplate()
+		field, text, proven := s.look().Rolling()
 		switch {
 		case template == nil, s.look().Spec.Paused && runs != nil: // what is changed meanwhile waits
 		case s.initial && s.look().Spec.Paused && t.replicaSets(th, template) == nil:
 			runs = &corev1.PodTemplateSpec{} // another one, which is not known
 		case s.initial && !proven:
 			templates, runs = append(templates, template), template
-		case runs == nil || !reflect.DeepEqual(runs, template) || i > 0 && reaches(th.states[i-1], s):
+		case runs == nil || !reflect.DeepEqual(runs, template) || i > 0 && s.look().Reaches(th.states[i-1].look()):
 			if open != nil && open.before != nil && !open.acted && t.replicaSets(th, open.after) == nil { // changed twice before the controller looked
 				open.edits, open.entry, open.after, open.begin = append(open.edits, open.entry), s.entry, template, i
 			} else {
@@ -85,7 +84,7 @@ func rolloutsOf(th *thing, t *teller) (all []*rollout) {
 				}
 				r := &rollout{workload: th, from: s.at, to: end, entry: s.entry, begin: i, end: len(th.states), before: runs, after: template}
 				if s.initial {
-					r.before, r.proof = template, addCause(nil, proof) // what was before is not known
+					r.before, r.proof = template, addCause(nil, s.cause(field, text)) // what was before is not known
 				}
 				if runs != nil && !reflect.DeepEqual(runs, template) && (slices.ContainsFunc(templates, equalTo(template)) || t.hadTemplate(r)) {
 					r.back = true
@@ -97,7 +96,7 @@ func rolloutsOf(th *thing, t *teller) (all []*rollout) {
 		if open != nil {
 			observed := s.look().Status.ObservedGeneration >= generationOf(th, open.begin)
 			open.acted = open.acted || observed
-			if open.done.IsZero() && observed && complete(s) {
+			if open.done.IsZero() && observed && s.look().Complete() {
 				open.done = s.at
 			}
 			if rev := s.look().Metadata.Annotations[revisionAnnotation]; rev != "" && (i > open.begin || s.initial || observed) {
@@ -112,17 +111,6 @@ func generationOf(th *thing, i int) int64 { return th.states[i].look().Metadata.
 
 func equalTo(template *corev1.PodTemplateSpec) func(*corev1.PodTemplateSpec) bool {
 	return func(other *corev1.PodTemplateSpec) bool { return reflect.DeepEqual(template, other) }
-}
-
-// templateOf returns the Pod template of a state, nil if it has none.
-func templateOf(s *state) *corev1.PodTemplateSpec {
-	raw := s.look().Spec.Template
-	if len(raw) == 0 {
-		return nil
-	}
-	template := &corev1.PodTemplateSpec{}
-	_ = json.Unmarshal(raw, template)
-	return template
 }
 
 // hadTemplate reports whether a Deployment had a ReplicaSet with the template of a rollout before
@@ -145,7 +133,7 @@ func (t *teller) hadTemplate(r *rollout) bool {
 // replicaSets returns the ReplicaSets of a Deployment with a template.
 func (t *teller) replicaSets(th *thing, template *corev1.PodTemplateSpec) (all []*thing) {
 	for _, rs := range t.ofKind("ReplicaSet") {
-		its := templateOf(rs.states[0])
+		its := rs.states[0].look().PodTemplate()
 		if its == nil || !rs.controlledBy(th.uid) {
 			continue
 		}
@@ -264,9 +252,9 @@ func (t *teller) tellRollout(r, before *rollout) {
 	case done:
 		ep.To = r.done
 		ep.Title += ", " + complete
-	case onDelete(last) && r.before != nil:
+	case last.look().OnDelete() && r.before != nil:
 		ep.Ongoing = !over
-		ep.Title += ", takes effect as its Pods are deleted (OnDelete): " + progress(last)
+		ep.Title += ", takes effect as its Pods are deleted (OnDelete): " + last.look().Progress()
 	case over:
 		r.undone = true
 		ep.Title += " did not complete"
@@ -275,10 +263,10 @@ func (t *teller) tellRollout(r, before *rollout) {
 		ep.Title += " requested"
 	case last.look().Spec.Paused:
 		ep.Ongoing = true
-		ep.Title += ", paused: " + progress(last)
+		ep.Title += ", paused: " + last.look().Progress()
 	default:
 		ep.Ongoing = true
-		ep.Title += ", in progress: " + progress(last)
+		ep.Title += ", in progress: " + last.look().Progress()
 	}
 	for _, c := range blocked {
 		ep.said = addCause(ep.said, c.Cause)

@@ -15,15 +15,6 @@ import (
 
 const restartedAt = "kubectl.kubernetes.io/restartedAt"
 
-// progress says how far a rollout is.
-func progress(s *state) string {
-	l := s.look()
-	if s.o.Kind == "DaemonSet" {
-		return fmt.Sprintf("%d of %d Pods updated, %d available", l.Status.UpdatedNumberScheduled, l.Status.DesiredNumberScheduled, l.Status.NumberAvailable)
-	}
-	return fmt.Sprintf("%d of %d Pods updated, %d ready", l.Status.UpdatedReplicas, replicas(l), l.Status.ReadyReplicas)
-}
-
 // describe names a rollout: what it changes, its revision, and by whom.
 func (t *teller) describe(r *rollout) string {
 	th := r.workload
@@ -61,7 +52,7 @@ func (t *teller) describe(r *rollout) string {
 	if r.revision != "" {
 		details = append(details, "revision "+r.revision)
 	}
-	if p := th.states[r.begin].look().Spec.UpdateStrategy.RollingUpdate.Partition; p > 0 {
+	if p := th.states[r.begin].look().Partition(); p > 0 {
 		details = append(details, fmt.Sprintf("partition %d", p))
 	}
 	if text := r.with(details...); text != "" {

@@ -208,7 +208,7 @@ func (t *teller) autoscalers() {
 				if !span.open {
 					verb = "could not scale for " + t.took(span.from, span.to)
 				}
-				ep.Title = fmt.Sprintf("HorizontalPodAutoscaler %s %s: %s", hpa.key.Name(), verb, span.condition.brief())
+				ep.Title = fmt.Sprintf("HorizontalPodAutoscaler %s %s: %s", hpa.key.Name(), verb, span.condition.Brief())
 				ep.said = addCause(nil, span.cause())
 				ep.covers = func(e *entry) bool { return e.thing == hpa }
 				t.add(ep)

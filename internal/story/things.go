@@ -10,13 +10,13 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/watchkeeper/watchkeeper/informer/kube"
 	"github.com/watchkeeper/watchkeeper/informer/scan"
 	"github.com/watchkeeper/watchkeeper/internal/api"
 	"github.com/watchkeeper/watchkeeper/internal/change"
+	"github.com/watchkeeper/watchkeeper/internal/workload"
 )
 
 // A thing is one object, from its creation or the begin of the span to its deletion. Another
@@ -32,6 +32,8 @@ type thing struct {
 	last *entry // of its deletion, if gone
 }
 
+type condition = workload.Condition
+
 // A state is what a thing was from a time on.
 type state struct {
 	thing   *thing
@@ -40,86 +42,14 @@ type state struct {
 	initial bool   // at the begin of the span
 	entry   *entry // nil if it differs from the state before in noise only, or is initial
 
-	light *light
+	light *workload.Object
 	pod   *corev1.Pod
 }
 
-// A light has the members that rules read of objects of any kind.
-type light struct {
-	Metadata struct {
-		CreationTimestamp metav1.Time             `json:"creationTimestamp"`
-		DeletionTimestamp *metav1.Time            `json:"deletionTimestamp"`
-		Generation        int64                   `json:"generation"`
-		Finalizers        []string                `json:"finalizers"`
-		Annotations       map[string]string       `json:"annotations"`
-		Labels            map[string]string       `json:"labels"`
-		OwnerReferences   []metav1.OwnerReference `json:"ownerReferences"`
-	} `json:"metadata"`
-	Spec struct {
-		Replicas      *int64          `json:"replicas"`
-		Template      json.RawMessage `json:"template"`
-		Paused        bool            `json:"paused"`
-		Unschedulable bool            `json:"unschedulable"`
-		Taints        []corev1.Taint  `json:"taints"`
-
-		UpdateStrategy struct {
-			Type          string `json:"type"`
-			RollingUpdate struct {
-				Partition int64 `json:"partition"`
-			} `json:"rollingUpdate"`
-		} `json:"updateStrategy"`
-
-		Selector *metav1.LabelSelector `json:"selector"`
-
-		ScaleTargetRef struct {
-			Kind string `json:"kind"`
-			Name string `json:"name"`
-		} `json:"scaleTargetRef"`
-	} `json:"spec"`
-	Status struct {
-		ObservedGeneration     int64       `json:"observedGeneration"`
-		Replicas               int64       `json:"replicas"`
-		ReadyReplicas          int64       `json:"readyReplicas"`
-		UpdatedReplicas        int64       `json:"updatedReplicas"`
-		AvailableReplicas      int64       `json:"availableReplicas"`
-		DesiredNumberScheduled int64       `json:"desiredNumberScheduled"`
-		CurrentNumberScheduled int64       `json:"currentNumberScheduled"`
-		UpdatedNumberScheduled int64       `json:"updatedNumberScheduled"`
-		NumberAvailable        int64       `json:"numberAvailable"`
-		NumberReady            int64       `json:"numberReady"`
-		Active                 int64       `json:"active"` // of a Job
-		CurrentRevision        string      `json:"currentRevision"`
-		UpdateRevision         string      `json:"updateRevision"`
-		Conditions             []condition `json:"conditions"`
-
-		Used map[string]resource.Quantity `json:"used"` // of a ResourceQuota
-
-		CurrentHealthy int64 `json:"currentHealthy"` // of a PodDisruptionBudget
-		DesiredHealthy int64 `json:"desiredHealthy"`
-	} `json:"status"`
-}
-
-// A condition of any object.
-type condition struct {
-	Type    string `json:"type"`
-	Status  string `json:"status"`
-	Reason  string `json:"reason"`
-	Message string `json:"message"`
-
-	LastTransitionTime metav1.Time `json:"lastTransitionTime"`
-}
-
-// says returns why a condition has its status.
-func (c condition) says() string { return change.Because(c.Reason, c.Message) }
-
-// brief returns why a condition has its status, for a title.
-func (c condition) brief() string { return change.Concise(c.Reason, c.Message) }
-
 // look returns the members of a state that rules read. Invalid members are empty.
-func (s *state) look() *light {
+func (s *state) look() *workload.Object {
 	if s.light == nil {
-		s.light = &light{}
-		_ = json.Unmarshal([]byte(s.o.JSON), s.light)
+		s.light = workload.Read(s.o)
 	}
 	return s.light
 }
@@ -135,14 +65,7 @@ func (s *state) asPod() *corev1.Pod {
 }
 
 // condition returns a condition of a state.
-func (s *state) condition(typ string) (condition, bool) {
-	for _, c := range s.look().Status.Conditions {
-		if c.Type == typ {
-			return c, true
-		}
-	}
-	return condition{}, false
-}
+func (s *state) condition(typ string) (condition, bool) { return s.look().Condition(typ) }
 
 // cause returns what a field of a state says.
 func (s *state) cause(field, text string) api.Cause {
@@ -155,7 +78,7 @@ func (s *state) cause(field, text string) api.Cause {
 
 // because returns what a condition of a state says.
 func (s *state) because(c condition) api.Cause {
-	return s.cause("status.conditions["+c.Type+"]", cmp.Or(c.says(), c.Status))
+	return s.cause("status.conditions["+c.Type+"]", cmp.Or(c.Says(), c.Status))
 }
 
 // terminating reports whether deletion was requested.
@@ -206,15 +129,7 @@ func (th *thing) before(s *state) *state { return th.states[slices.Index(th.stat
 func (th *thing) final() *state { return th.states[len(th.states)-1] }
 
 // controller returns the ownerReference of a thing's controller, nil if it has none.
-func (th *thing) controller() *metav1.OwnerReference {
-	owners := th.final().look().Metadata.OwnerReferences
-	for i := range owners {
-		if owners[i].Controller != nil && *owners[i].Controller {
-			return &owners[i]
-		}
-	}
-	return nil
-}
+func (th *thing) controller() *metav1.OwnerReference { return th.final().look().Controller() }
 
 // controlledBy reports whether an object with a UID controls a thing.
 func (th *thing) controlledBy(uid string) bool {
