@@ -185,7 +185,7 @@ func (t *teller) priorities(ep *episode, pods []*thing) string {
 func (t *teller) replacements(ep *episode, wl name) string {
 	var found []*failure
 	for _, f := range t.failures {
-		if begin, created := f.pod.begin(); !f.described && f.workload == wl && f.fault.class == unschedulable && created && within(begin, ep.From, ep.To.Add(maxTrail)) {
+		if begin, created := f.pod.begin(); !f.described && f.workload == wl && f.fault.Class == change.Unschedulable && created && within(begin, ep.From, ep.To.Add(maxTrail)) {
 			f.described = true
 			found = append(found, f)
 			ep.claims = append(ep.claims, f.claims...)

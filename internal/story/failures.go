@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/watchkeeper/watchkeeper/internal/api"
+	"github.com/watchkeeper/watchkeeper/internal/change"
 	"github.com/watchkeeper/watchkeeper/internal/words"
 )
 
@@ -41,7 +42,7 @@ func (t *teller) failuresOfPods() {
 				f = t.notReady(pod, i, ready)
 			}
 			ready = ready || isReady(s)
-			if open != nil && (f == nil || f.class != open.fault.class) {
+			if open != nil && (f == nil || f.Class != open.fault.Class) {
 				open.to, open.ended = s.at, true
 				switch {
 				case s.terminating():
@@ -49,7 +50,7 @@ func (t *teller) failuresOfPods() {
 				case f == nil:
 					open.end = "recovered"
 				default: // it has another fault now
-					open.next = f.reason
+					open.next = f.Reason
 				}
 				open.claims = append(open.claims, claim(s)...)
 				open = nil
@@ -62,7 +63,7 @@ func (t *teller) failuresOfPods() {
 				t.failures = append(t.failures, open)
 				before = pod.states[max(i-1, 0)]
 			}
-			if f.weight >= open.fault.weight {
+			if f.Weight >= open.fault.Weight {
 				open.fault = *f
 			}
 			open.restarts = restarts(s) - restarts(before)
@@ -89,7 +90,7 @@ func (t *teller) failuresOfPods() {
 // probes adds to a failure what Events say about probes: that one failed, and that the kubelet
 // ended the container for it.
 func (t *teller) probes(f *failure) {
-	if f.fault.class != crashed && f.fault.class != notReady {
+	if f.fault.Class != change.Crashed && f.fault.Class != change.NotReady {
 		return
 	}
 	killed := ""
@@ -105,19 +106,19 @@ func (t *teller) probes(f *failure) {
 		f.claims = append(f.claims, ev.entry)
 		f.said = addCause(f.said, ev.cause())
 	}
-	if killed == "" || f.fault.class != crashed {
+	if killed == "" || f.fault.Class != change.Crashed {
 		return
 	}
 	probe := "liveness"
 	if strings.Contains(killed, "startup") {
 		probe = "startup"
 	}
-	f.fault.reason = "failed " + probe + " probe"
+	f.fault.Reason = "failed " + probe + " probe"
 	for _, c := range f.said {
 		if said := strings.TrimPrefix(c.Text, "Unhealthy: "); said != c.Text && strings.HasPrefix(strings.ToLower(said), probe) {
-			_, f.fault.detail, _ = strings.Cut(said, "probe failed: ") // not the exit code: the kubelet ended it
-			if f.fault.detail == "" {
-				f.fault.detail = said
+			_, f.fault.Detail, _ = strings.Cut(said, "probe failed: ") // not the exit code: the kubelet ended it
+			if f.fault.Detail == "" {
+				f.fault.Detail = said
 			}
 			break
 		}
@@ -151,14 +152,14 @@ const maxApart = 2 * time.Minute
 // groupFailures groups failures by class and workload.
 func groupFailures(all []*failure) (groups []*group) {
 	type key struct {
-		class string
+		class change.FaultClass
 		of    name
 	}
 	open, last := map[key]*group{}, map[key]time.Time{} // when the last failure began
 	for _, f := range all {
-		class := f.fault.class
-		if class == notReady { // containers that crash are not ready in between
-			class = crashed
+		class := f.fault.Class
+		if class == change.NotReady { // containers that crash are not ready in between
+			class = change.Crashed
 		}
 		key := key{class, f.workload}
 		g := open[key]
@@ -188,11 +189,11 @@ func summary(all []*failure) string {
 	counts := map[string][]*failure{}
 	var reasons []string
 	for _, f := range all {
-		reasons = words.AppendOnce(reasons, f.fault.reason)
-		counts[f.fault.reason] = append(counts[f.fault.reason], f)
+		reasons = words.AppendOnce(reasons, f.fault.Reason)
+		counts[f.fault.Reason] = append(counts[f.fault.Reason], f)
 	}
 	slices.SortStableFunc(reasons, func(a, b string) int {
-		return cmp.Or(cmp.Compare(worst(counts[b]).weight, worst(counts[a]).weight), cmp.Compare(len(counts[b]), len(counts[a])))
+		return cmp.Or(cmp.Compare(worst(counts[b]).Weight, worst(counts[a]).Weight), cmp.Compare(len(counts[b]), len(counts[a])))
 	})
 	var said []string
 	for i, r := range reasons {
@@ -201,7 +202,7 @@ func summary(all []*failure) string {
 			break
 		}
 		n := len(pods(counts[r]))
-		text := worst(counts[r]).text()
+		text := worst(counts[r]).Words()
 		if i > 0 {
 			text = r
 		}
@@ -213,7 +214,7 @@ func summary(all []*failure) string {
 // worst returns the fault that says most.
 func worst(all []*failure) (f fault) {
 	for _, one := range all {
-		if one.fault.weight > f.weight {
+		if one.fault.Weight > f.Weight {
 			f = one.fault
 		}
 	}
@@ -225,7 +226,7 @@ func worst(all []*failure) (f fault) {
 func (t *teller) causes(all []*failure) (out []said) {
 	ordered := slices.Clone(all)
 	slices.SortStableFunc(ordered, func(a, b *failure) int {
-		return cmp.Or(cmp.Compare(b.fault.weight, a.fault.weight), cmp.Compare(one(t.isOwn(b.pod)), one(t.isOwn(a.pod))))
+		return cmp.Or(cmp.Compare(b.fault.Weight, a.fault.Weight), cmp.Compare(one(t.isOwn(b.pod)), one(t.isOwn(a.pod))))
 	})
 	for _, f := range ordered {
 		out = addCause(out, f.fault.cause)
@@ -242,17 +243,17 @@ func (t *teller) causes(all []*failure) (out []said) {
 func (t *teller) otherFailures() {
 	rest := slices.DeleteFunc(slices.Clone(t.failures), func(f *failure) bool { return f.described })
 	for _, g := range groupFailures(rest) {
-		class, wl, lasts := g.all[0].fault.class, g.all[0].workload, g.to.Sub(g.from) > maxStart
+		class, wl, lasts := g.all[0].fault.Class, g.all[0].workload, g.to.Sub(g.from) > maxStart
 		ep := newEpisode(rankFailure, api.EpisodeFailed, g.from, g.to, slices.ContainsFunc(g.all, func(f *failure) bool { return !f.ended }))
-		switch weight := worst(g.all).weight; {
-		case class == notReady && weight == 2 && !lasts:
+		switch weight := worst(g.all).Weight; {
+		case class == change.NotReady && weight == 2 && !lasts:
 			ep.Severity = api.EpisodeInfo
-		case class == notReady && weight <= 2, class == unschedulable && !lasts:
+		case class == change.NotReady && weight <= 2, class == change.Unschedulable && !lasts:
 			ep.Severity = api.EpisodeWarning
 		}
 		title := fmt.Sprintf("%s: %s", wl, summary(g.all))
 		if wl.kind == "Pod" {
-			title = fmt.Sprintf("%s: %s", wl, worst(g.all).text())
+			title = fmt.Sprintf("%s: %s", wl, worst(g.all).Words())
 		}
 		restarted := 0
 		for _, f := range g.all {
@@ -326,7 +327,7 @@ func (t *teller) ending(ep *episode, g *group) string {
 		return untilDeleted(recovered, deleted)
 	case recovered == 0:
 		return ", then " + g.all[len(g.all)-1].next
-	case g.all[0].fault.class == unschedulable:
+	case g.all[0].fault.Class == change.Unschedulable:
 		return ", scheduled after " + t.took(g.from, g.to)
 	}
 	return ", recovered after " + t.took(g.from, g.to)

@@ -136,7 +136,7 @@ func (t *teller) changes(g *group) notes {
 	for _, th := range t.ofKind("ConfigMap", "Secret") {
 		uses := slices.ContainsFunc(g.all, func(f *failure) bool {
 			spec := f.pod.final().asPod().Spec
-			if change.NoImage(f.fault.reason) {
+			if change.NoImage(f.fault.Reason) {
 				spec = corev1.PodSpec{ImagePullSecrets: spec.ImagePullSecrets}
 			}
 			return f.pod.key.Namespace() == th.key.Namespace() && slices.Contains(change.Uses(&spec), change.Used{Kind: th.kind, Name: th.key.Name()})

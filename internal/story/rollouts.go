@@ -157,7 +157,7 @@ func (t *teller) failuresOf(r *rollout) (all []*failure) {
 	}
 	for _, f := range t.failures {
 		c := f.pod.controller()
-		if f.described || c == nil || f.from.After(limit) || f.from.Before(r.from) || f.fault.weight < 2 {
+		if f.described || c == nil || f.from.After(limit) || f.from.Before(r.from) || f.fault.Weight < 2 {
 			continue
 		}
 		at, created := f.pod.begin()
@@ -311,7 +311,7 @@ func (t *teller) replaces(r, before *rollout, complete string) bool {
 
 // passingFault reports whether a failure may be only that its Pod took a while to start.
 func passingFault(f *failure) bool {
-	return f.ended && f.end != "deleted" && (f.fault.class == unschedulable || f.fault.class == notReady || f.fault.cause.Field == "Event")
+	return f.ended && f.end != "deleted" && (f.fault.Class == change.Unschedulable || f.fault.Class == change.NotReady || f.fault.cause.Field == "Event")
 }
 
 func lastEnd(all []*failure, at time.Time) time.Time {
