@@ -281,7 +281,7 @@ func (t *teller) otherFailures() {
 // run again, and not for as long as its back-off.
 func stillOf(all []*failure) string {
 	open := slices.DeleteFunc(slices.Clone(all), func(f *failure) bool { return f.ended })
-	if len(open) == 0 || slices.ContainsFunc(open, func(f *failure) bool { return !isReady(f.pod.final()) }) {
+	if len(open) == 0 || slices.ContainsFunc(open, func(f *failure) bool { return !isReady(f.pod.final()) || ended(f.pod.final()) }) {
 		return ""
 	}
 	return "Running after a crash"

@@ -143,6 +143,8 @@ func TestRunsAgain(t *testing.T) {
 	l.put(12, alone("web", "", again))
 	l.want("Pod/web", 20, "10- failed: Pod web: OOMKilled (exit 137), 1 restart; Running after a crash at the end of the story")
 	l.want("Pod/web", 73, "10-12 failed: Pod web: OOMKilled (exit 137), 1 restart, recovered after 2s")
+	l.put(130, alone("web", "", strings.Replace(running, "Running", "Failed, reason: Evicted", 1)))
+	l.want("Pod/web", 140, "10-12 failed: Pod web: OOMKilled (exit 137), 1 restart, recovered after 2s", "130- failed: Pod web: Evicted; still so at the end of the story")
 }
 
 // TestDeletedBetweenCrashes: a Pod that is deleted while it runs between two crashes has not
