@@ -492,6 +492,10 @@ func TestDrainThenRollout(t *testing.T) {
 	l.put(14, deployment(1, 2, "r/web:1.0", "m", "1", done(1, 2)))
 	l.put(20, deployment(2, 2, "r/web:1.1", "m", "1", done(1, 2)))
 	l.put(22, deployment(2, 2, "r/web:1.1", "m", "2", strings.Replace(done(2, 2), "readyReplicas: 2", "readyReplicas: 0", 1)))
+	l.put(23, deployment(2, 2, "r/web:1.1", "m", "2", done(2, 2)))
+	if got := lines(l.tell("Deployment/web", 24)); !strings.HasSuffix(got[0], "still so at the end of the story, with 2 of 2 ready (1 at the lowest)") {
+		t.Errorf("%q", got)
+	}
 	l.put(25, node("True", "", "", ""))
 	const drained = "10-25 warning: Node n1 cordoned by kubectl-cordon, Pod web-a-1 evicted by the eviction API; uncordoned by kubectl-cordon after 15s; 2 of 2 ready when Deployment web was changed (1 at the lowest)"
 	if got := lines(l.tell("Deployment/web", 30)); got[0] != drained {

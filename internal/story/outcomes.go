@@ -27,11 +27,14 @@ func (t *teller) outcome(ep *episode) string {
 	if th == nil {
 		return text
 	}
-	to, when := ep.To, "at its end"
+	to, until, when := ep.To, ep.To, "at its end"
 	for i, s := range th.states { // what follows a change of the workload is not of a Node, or of an eviction
-		if i > 0 && (ep.rank == rankNode || ep.rank == rankDisruption) && !ep.Ongoing && s.at.After(ep.From) && s.at.Before(to) && generationOf(th, i) != generationOf(th, i-1) {
-			to, when = s.at.Add(-1), "when "+t.called(th)+" was changed"
+		if i > 0 && (ep.rank == rankNode || ep.rank == rankDisruption) && s.at.After(ep.From) && s.at.Before(until) && generationOf(th, i) != generationOf(th, i-1) {
+			until = s.at.Add(-1)
 		}
+	}
+	if until.Before(to) && !ep.Ongoing {
+		to, when = until, "when "+t.called(th)+" was changed"
 	}
 	end := th.at(to)
 	if end == nil || t.readyPods(th, to) < t.readyPods(th, end.at) { // its status is older than that
@@ -40,7 +43,7 @@ func (t *teller) outcome(ep *episode) string {
 	ready, want := end.look().Ready()
 	lowest := ready
 	for _, s := range th.states {
-		if n, _ := s.look().Ready(); within(s.at, ep.From, to) || s == th.at(ep.From) {
+		if n, _ := s.look().Ready(); within(s.at, ep.From, until) || s == th.at(ep.From) {
 			lowest = min(lowest, n)
 		}
 	}
