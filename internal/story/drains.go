@@ -49,7 +49,7 @@ func (t *teller) cordons(node *thing) {
 			if len(left)+remain == 0 && t.isOwn(node) {
 				ep.Title = fmt.Sprintf("Node %s drained: cordoned%s", node.key.Name(), span.first.entry.by())
 			}
-			ep.Title += fmt.Sprintf(", %s evicted by the eviction API%s", t.counted(pods), stillTerminating(remain, len(pods)))
+			ep.Title += fmt.Sprintf(", %s evicted by the eviction API%s", t.counted(pods), t.stillTerminating(pods, span.open))
 			if len(left) > 0 {
 				ep.Title += fmt.Sprintf(", %s still on it", t.counted(left))
 			}

@@ -163,8 +163,11 @@ func TestNodeLost(t *testing.T) {
 	l.want("Node/n1", 60, "10- "+lost+", still terminating; still so at the end of the story")
 	l.want("Node/n1", 180, "10- "+lost+", still terminating; still so at the end of the story", "41- failed: Pod web-a-1 terminates, 1m49s longer than its grace period; still so at the end of the story")
 	l.put(70, node("True", "KubeletReady", "", ""))
-	l.remove(71, "Pod/web-a-1")
-	l.want("Pod/web-a-1", 180, "10-70 "+lost+"; over after 1m")
+	if got := main(l.tell("Node/n1", 72)).Title; !strings.HasSuffix(got, "taint, still terminating at the end of the story; over after 1m") {
+		t.Error(got)
+	}
+	l.remove(140, "Pod/web-a-1")
+	l.want("Pod/web-a-1", 180, "10-70 "+lost+"; over after 1m", "140-140 info: Pod web-a-1 deleted")
 }
 
 // TestNodeAfterOutage: that a Node was not observed shortly before it is NotReady is told with it.

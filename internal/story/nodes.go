@@ -67,7 +67,7 @@ func (t *teller) tellNode(node *thing, span span, state, severity string) {
 		reasons = []string{"TerminationByKubelet"}
 	}
 	var pods, disrupted []*thing
-	remain, how := 0, ""
+	how := ""
 	for _, pod := range t.podsOn(node.key.Name(), ep.From, ep.To) {
 		pods = append(pods, pod)
 		ep.workloads = append(ep.workloads, t.workload(pod))
@@ -75,9 +75,6 @@ func (t *teller) tellNode(node *thing, span span, state, severity string) {
 			disrupted, how = append(disrupted, pod), disruptedBy[c.Reason]
 			if was := node.at(s.at); was != nil && c.Reason == "DeletionByTaintManager" && was.look().NoExecute() != "" {
 				how = "evicted because of the taint " + was.look().NoExecute()
-			}
-			if pod.gone.IsZero() || pod.gone.After(ep.To.Add(maxTrail)) {
-				remain++
 			}
 			ep.hit(hit{pod, s, c})
 		}
@@ -93,9 +90,9 @@ func (t *teller) tellNode(node *thing, span span, state, severity string) {
 			}
 		}
 	}
-	switch n := len(disrupted); {
-	case n > 0:
-		title += "; on it " + t.counted(disrupted) + " " + how + stillTerminating(remain, n)
+	switch {
+	case len(disrupted) > 0:
+		title += "; on it " + t.counted(disrupted) + " " + how + t.stillTerminating(disrupted, span.open)
 	case len(pods) > 0:
 		title += "; on it " + t.counted(pods)
 	}
@@ -134,15 +131,23 @@ func (t *teller) unobservedBefore(node *thing, at time.Time) string {
 	return ""
 }
 
-// stillTerminating says how many of some Pods that were to go are there.
-func stillTerminating(remain, of int) string {
+// stillTerminating says how many of some Pods that were to go are there at the end of the story; that
+// of an episode is open if it is the same.
+func (t *teller) stillTerminating(pods []*thing, open bool) string {
+	remain, when := 0, ""
+	for _, pod := range pods {
+		remain += one(pod.gone.IsZero())
+	}
+	if !open {
+		when = " " + t.atEnd()
+	}
 	switch remain {
 	case 0:
 		return ""
-	case of:
-		return ", still terminating"
+	case len(pods):
+		return ", still terminating" + when
 	}
-	return fmt.Sprintf(", %d still terminating", remain)
+	return fmt.Sprintf(", %d still terminating%s", remain, when)
 }
 
 // outlasts reports whether a state of a Pod belongs to a failure of its own: the Node does not
