@@ -53,4 +53,12 @@ func TestGap(t *testing.T) {
 	l.gap = at(10)
 	l.put(70, node("True", "KubeletReady", "", ""))
 	l.want("Node/n1", 90, "..0-10..70 failed: Node n1 NotReady (NodeStatusUnknown); over after at least 10s")
+
+	l = newLog(t) // created and deleted in the gap, of which the ReplicaSets were listed first
+	l.gap = at(10)
+	l.put(70.1, deployment(1, 1, "r/web:1.0", "m", "1", done(1, 1)))
+	l.put(70, replicaSet("a", "r/web:1.0", "replicas: 1"))
+	l.remove(70.1, "Deployment/web")
+	l.remove(70, "ReplicaSet/web-a")
+	l.want("Deployment/web", 90, "10..70.1-10..70.1 info: Deployment web created with r/web:1.0 (revision 1, by m), complete after at most 1m", "10..70.1-10..70.1 info: Deployment web deleted")
 }

@@ -99,12 +99,18 @@ func (t *teller) assemble() []api.Episode {
 		last := ep.rank == rankDeleted && trail == 0 // others' consequences come first
 		return ep.covers != nil && !last && ep.covers(e)
 	}
+	begin := func(e *entry, ep *episode) time.Time {
+		if _, found := t.edges[ep.From.UnixNano()]; found && !e.NotBefore.IsZero() { // by lists that end one after the other
+			return ep.From.Add(-maxTogether)
+		}
+		return ep.From
+	}
 	accompanies := func(e *entry, ep *episode, _ time.Duration) bool { return slices.Contains(ep.workloads, e.about) }
 	for _, trail := range []time.Duration{0, maxTrail} {
 		for _, belongs := range []func(*entry, *episode, time.Duration) bool{covers, accompanies} {
 			for _, e := range t.entries {
 				for _, ep := range byRank {
-					if e.episode == nil && within(e.Time, ep.From, ep.To.Add(trail)) && belongs(e, ep, trail) {
+					if e.episode == nil && within(e.Time, begin(e, ep), ep.To.Add(trail)) && belongs(e, ep, trail) {
 						give(e, ep)
 					}
 				}
