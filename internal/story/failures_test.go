@@ -299,6 +299,9 @@ func TestQuota(t *testing.T) {
 	l.initial(quota(2, 1))
 	l.initial(deployment(1, 1, "r/web:1.0", "kubectl-create", "1", done(1, 1)))
 	l.initial(replicaSet("a", "r/web:1.0", "replicas: 1"))
+	for i := range 2 { // another one in the namespace
+		l.put(float64(2*i), strings.ReplaceAll(deployment(i, i, "r/web:1.0", "m", "1", done(i, i)), "web", "other"))
+	}
 	l.put(10, deployment(2, 3, "r/web:1.0", "kubectl-scale", "1", done(1, 1)))
 	l.put(11, quota(2, 2))
 	for i := range 3 {
@@ -310,6 +313,9 @@ func TestQuota(t *testing.T) {
 	const why = "exceeded quota: small, requested: pods=1, used: pods=2, limited: pods=2"
 	if m := main(s); m.Kind != api.EpisodeCreation || m.Title != grew+"Deployment web: Pods could not be created: "+why+"; still so at the end of the story, with 1 of 3 ready" || len(m.Causes) != 2 || m.Causes[1].Field != "Event" {
 		t.Errorf("%+v", m)
+	}
+	if all := fmt.Sprint(lines(s)); strings.Contains(all, "other") {
+		t.Error(all)
 	}
 	for _, e := range main(s).Entries {
 		if e.Type == api.EventType && (e.Count != 3 || len(e.What) != 2) {

@@ -153,14 +153,14 @@ func (t *teller) add(e *episode) { t.episodes = append(t.episodes, e) }
 // what happened to it is a part of what happened to all, and is told as that.
 var Workloads = []string{"ReplicaSet", "Deployment", "StatefulSet", "DaemonSet"}
 
-// findStrangers finds the objects that the story is not about: for a Pod or a ReplicaSet, what it
-// neither owns nor is owned by, and for a Node, the Pods of others.
+// findStrangers finds the objects that the story is not about: for a Pod or a workload, those that it
+// neither owns nor is owned by, which may share a quota with it, and for a Node, the Pods of others.
 func (t *teller) findStrangers() {
 	own := slices.DeleteFunc(slices.Clone(t.things), func(th *thing) bool { return !t.isOwn(th) })
 	for _, th := range t.ofKind(append([]string{"Pod"}, Workloads...)...) {
 		t.strangers[th] = len(own) > 0 && !slices.ContainsFunc(own, func(one *thing) bool {
 			switch one.kind {
-			case "Pod", "ReplicaSet":
+			case "Pod", "ReplicaSet", "Deployment", "StatefulSet", "DaemonSet", "Job", "CronJob", "ReplicationController":
 				return slices.Contains(t.owners(th), one) || slices.Contains(t.owners(one), th)
 			case "Node":
 				return th.kind != "Pod" || th.final().asPod().Spec.NodeName == one.key.Name()
@@ -218,7 +218,11 @@ func (t *teller) foreign(ep *episode) bool {
 	if to.Before(ep.From) {
 		to = ep.From
 	}
-	return !ep.own && (!t.concerns(nil, ep.From, to) || len(ep.claims) > 0 && !slices.ContainsFunc(ep.claims, func(e *entry) bool { return e != nil && t.concerns(e.thing, ep.From, to) }))
+	about := len(ep.claims)+len(ep.workloads) == 0 || slices.ContainsFunc(ep.claims, func(e *entry) bool { return e != nil && t.concerns(e.thing, ep.From, to) })
+	if len(ep.claims) == 0 { // it had begun before
+		about = about || slices.ContainsFunc(ep.workloads, func(n name) bool { return t.concerns(t.byUID[n.uid], ep.From, to) })
+	}
+	return !ep.own && !(about && t.concerns(nil, ep.From, to))
 }
 
 // isTarget reports whether an entry is about the object of the story.
