@@ -112,7 +112,7 @@ test('what the story does not have', () => {
     'not recorded before 22:05:00 UTC: pods',
     'not recorded before 22:06:00 UTC: nodes',
     'not observed from 22:10:00 to 22:20:00 UTC: pods, nodes',
-    'observed late from 22:30:00 to 22:31:00 UTC: pods',
+    'not observed from 22:30:00 to 22:31:00 UTC: pods',
     'not recorded any more from 22:40:00 to 22:41:00 UTC: pods',
     'not known, because the API server did not answer from 2026-11-20 23:40:00 to 22:51:00 UTC: pods',
   ]);

@@ -63,6 +63,10 @@ func TestHeader(t *testing.T) {
 		{"after an episode", time.UTC, []api.UnobservedSpan{before("nodes", 40)}, "Pod web, 2026-01-02 12:00:00 to 13:00:00 UTC\nnot recorded before 2026-01-02 12:40:00Z: nodes\n"},
 		{"an outage", time.UTC, []api.UnobservedSpan{{Resource: "pods", Reason: api.InGap, NoAnswer: true, TimeSpan: api.TimeSpan{From: noon.Add(time.Minute), To: noon.Add(2 * time.Minute)}}},
 			"Pod web, 2026-01-02 12:00:00 to 13:00:00 UTC\nnot observed (the API server did not answer) from 2026-01-02 12:01:00Z to 2026-01-02 12:02:00Z: pods\n"},
+		{"an outage that only one watch survived", time.UTC, []api.UnobservedSpan{
+			{Resource: "pods", Reason: api.InGap, TimeSpan: api.TimeSpan{From: noon.Add(time.Minute), To: noon.Add(2 * time.Minute)}},
+			{Resource: "nodes", Reason: api.Late, TimeSpan: api.TimeSpan{From: noon.Add(time.Minute), To: noon.Add(2 * time.Minute)}}},
+			"Pod web, 2026-01-02 12:00:00 to 13:00:00 UTC\nnot observed from 2026-01-02 12:01:00Z to 2026-01-02 12:02:00Z: pods, nodes\n"},
 		{"another zone", zone, nil, "Pod web, 2026-01-02 17:30:00 to 18:30:00 UTC+05:30\n"},
 	} {
 		s := api.Story{Kind: "Pod", Name: "web", From: noon, To: noon.Add(time.Hour), Unobserved: test.unobserved, Episodes: []api.Episode{
