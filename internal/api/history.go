@@ -339,6 +339,9 @@ type TimeSpan struct {
 	To   time.Time `json:"to"`
 }
 
+// Bounds returns the two times.
+func (s TimeSpan) Bounds() (from, to time.Time) { return s.From, s.To }
+
 // Failing says whether a Pod fails at a moment, since when, and why:
 // GET /watchkeeper/v1/history/failing/…. A Pod that keeps crashing fails until it has been
 // ready for its back-off. One that terminates, or that cannot be scheduled, does not fail.

@@ -47,7 +47,7 @@ var layers = [][]string{
 	{"informer/internal/attempt", "informer/internal/difference", "informer/internal/script", "informer/internal/simulation"},
 	{"informer/scan"},
 	{"informer/kube"},
-	{"internal/words", "internal/untranslated"},
+	{"internal/spans", "internal/untranslated", "internal/words"},
 }
 
 // below returns the packages of the layers below that of a package.

@@ -20,6 +20,7 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/api"
 	"github.com/watchkeeper/watchkeeper/internal/cli/refusal"
 	"github.com/watchkeeper/watchkeeper/internal/past"
+	"github.com/watchkeeper/watchkeeper/internal/spans"
 	"github.com/watchkeeper/watchkeeper/internal/words"
 )
 
@@ -201,21 +202,16 @@ func isGap(s api.UnobservedSpan) bool { return s.Reason == api.InGap || s.Reason
 // maxUnobserved is how many outages are listed.
 const maxUnobserved = 5
 
-// outages returns a line for each outage: the gaps of several resources that overlap. The
-// gaps are the earliest first.
+// outages returns a line for each outage: the gaps of several resources that overlap.
 func outages(gaps []api.UnobservedSpan, stamp func(time.Time) string) (lines []string) {
-	for i := 0; i < len(gaps); {
+	for _, outage := range spans.Join(gaps, api.UnobservedSpan.Bounds) {
 		// A resource that is quiet was observed last before the others, up to twenty seconds.
-		first, latest, last, reasons := gaps[i].From, gaps[i].From, gaps[i].To, map[string]bool{gaps[i].Reason: true}
-		noAnswer := gaps[i].NoAnswer
-		for i++; i < len(gaps) && !gaps[i].From.After(last); i++ {
-			latest, reasons[gaps[i].Reason], noAnswer = gaps[i].From, true, noAnswer || gaps[i].NoAnswer
-			if gaps[i].To.After(last) {
-				last = gaps[i].To
-			}
+		latest, reasons, noAnswer := outage.Of[len(outage.Of)-1].From, map[string]bool{}, false
+		for _, gap := range outage.Of {
+			reasons[gap.Reason], noAnswer = true, noAnswer || gap.NoAnswer
 		}
-		line := refusal.NotObserved(first, last, stamp)
-		if stamp(latest) != stamp(first) {
+		line := refusal.NotObserved(outage.From, outage.To, stamp)
+		if stamp(latest) != stamp(outage.From) {
 			line += fmt.Sprintf(" (some resources: from %s)", stamp(latest))
 		}
 		if noAnswer {

@@ -18,6 +18,7 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/findings"
 	"github.com/watchkeeper/watchkeeper/internal/history"
 	"github.com/watchkeeper/watchkeeper/internal/past"
+	"github.com/watchkeeper/watchkeeper/internal/spans"
 )
 
 const (
@@ -154,17 +155,11 @@ func (f *finder) after(state past.State, e history.Event, until time.Time) bool 
 }
 
 // merged joins the spans of several resources.
-func merged(spans []api.UnobservedSpan) (all []api.TimeSpan) {
-	for _, span := range spans { // the earliest first
-		last := len(all) - 1
-		switch {
-		case last < 0 || span.From.After(all[last].To):
-			all = append(all, span.TimeSpan)
-		case span.To.After(all[last].To):
-			all[last].To = span.To
-		}
+func merged(all []api.UnobservedSpan) (times []api.TimeSpan) {
+	for _, s := range spans.Join(all, api.UnobservedSpan.Bounds) {
+		times = append(times, api.TimeSpan{From: s.From, To: s.To})
 	}
-	return all
+	return times
 }
 
 // leftNodes returns the Nodes from which Pods of the same controllers as those of a finding were

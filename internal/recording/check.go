@@ -7,10 +7,10 @@ import (
 	"context"
 	"errors"
 	"io"
-	"slices"
 	"time"
 
 	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/internal/spans"
 )
 
 // A Summary describes the content of a recording.
@@ -42,7 +42,7 @@ func Check(ctx context.Context, r io.Reader) (*Summary, error) {
 	for {
 		l, err := d.next()
 		if errors.Is(err, io.EOF) {
-			s.Gaps = outages(gaps)
+			s.Gaps = len(spans.Join(gaps, func(g gapLine) (from, to time.Time) { return g.From.At, g.To.At })) // an outage is a gap of each resource
 			return s, nil
 		}
 		if err != nil {
@@ -62,20 +62,4 @@ func Check(ctx context.Context, r io.Reader) (*Summary, error) {
 			gaps = append(gaps, *l.Gap)
 		}
 	}
-}
-
-// outages counts the times in which something was not observed: an outage is a gap of each
-// resource.
-func outages(gaps []gapLine) (n int) {
-	slices.SortFunc(gaps, func(a, b gapLine) int { return a.From.At.Compare(b.From.At) })
-	var end time.Time
-	for _, g := range gaps {
-		if n == 0 || g.From.At.After(end) {
-			n++
-		}
-		if g.To.At.After(end) {
-			end = g.To.At
-		}
-	}
-	return n
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/watchkeeper/watchkeeper/internal/api"
+	"github.com/watchkeeper/watchkeeper/internal/spans"
 	"github.com/watchkeeper/watchkeeper/internal/words"
 )
 
@@ -312,23 +313,14 @@ func why(u api.UnobservedSpan) string {
 
 // spans says in one line when something was not observed for a reason.
 func (p *printer) spans(reason string) string {
-	n, from, to := 0, time.Time{}, time.Time{}
 	var resources []string
 	all := slices.DeleteFunc(slices.Clone(p.Unobserved), func(u api.UnobservedSpan) bool { return why(u) != reason })
-	slices.SortStableFunc(all, func(a, b api.UnobservedSpan) int { return a.From.Compare(b.From) })
-	for _, u := range all {
-		if n == 0 || u.From.After(to) { // those of several resources that overlap are one
-			n++
-		}
-		if n == 1 && from.IsZero() {
-			from = u.From
-		}
-		if u.To.After(to) {
-			to = u.To
-		}
-		if !slices.Contains(resources, u.Resource) {
-			resources = append(resources, u.Resource)
+	times := spans.Join(all, api.UnobservedSpan.Bounds)
+	for _, s := range times {
+		for _, u := range s.Of {
+			resources = words.AppendOnce(resources, u.Resource)
 		}
 	}
-	return fmt.Sprintf("%s in %s between %s and %s (-v lists them): %s", reason, words.Count(n, "span"), p.stamp(from), p.stamp(to), strings.Join(resources, ", "))
+	from, to := times[0].From, times[len(times)-1].To
+	return fmt.Sprintf("%s in %s between %s and %s (-v lists them): %s", reason, words.Count(len(times), "span"), p.stamp(from), p.stamp(to), strings.Join(resources, ", "))
 }
