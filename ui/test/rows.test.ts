@@ -8,7 +8,7 @@ import { beside, failingSince, healthyWords, needsOf, nodeNeeds, othersOf, type 
 import { clock } from '../src/data/clock';
 import { nodeRow, podRow } from '../src/data/objects';
 import { age, cpuText, memoryText, quantity } from '../src/data/quantity';
-import { State } from '../src/data/state';
+import { describe, FAILED, State } from '../src/data/state';
 import { bySlots, tableRows, windowOf } from '../src/shell/rows';
 import { toYAML } from '../src/panel/yaml';
 import { filled, Fixture, nodeOf, podOf } from './fixture';
@@ -265,6 +265,14 @@ test('Pods whose deletion does not end are one entry, whatever they were before'
   const f = filled(1, 1).set(...['Terminating', 'Completed', 'Error'].map((text, i) => podOf(`held-${i}`, { state: State.terminating, text, owner: 'Job/held' })));
   f.apply();
   assert.deepEqual(needsOf(f.cluster, f.cluster.state, 1060).map((n) => [n.reason, n.title, n.rows.length]), [['Terminating', 'held', 3]]);
+});
+
+test('whether the Pods of a Job may fail is decided by the Job', () => {
+  const f = filled(1, 1).set(podOf('once', { state: State.failing, text: 'Error', owner: 'Job/never', cells: 4 | FAILED }), podOf('again', { state: State.failing, text: 'Error', owner: 'Job/on-failure', cells: 4 }), podOf('alone', { state: State.failing, text: 'Error', owner: '', cells: 4 | FAILED }));
+  f.apply();
+  const listed = (found: boolean): string[] => needsOf(f.cluster, f.cluster.state, 2000, found).map((n) => n.title).sort();
+  assert.deepEqual([listed(true), listed(false)], [['alone', 'on-failure'], ['alone', 'never', 'on-failure']]);
+  assert.equal(describe({ metadata: { name: 'x' }, status: { phase: 'Failed', containerStatuses: [{ state: { terminated: { exitCode: 1 } } }] } }).cells, 4 | FAILED);
 });
 
 test('what failed on a Node before it was NotReady stays failing', () => {

@@ -7,7 +7,7 @@ import { stateName } from '../board/palette';
 import type { Cluster } from '../data/cluster';
 import type { Scope } from '../data/protocol';
 import { count } from '../data/quantity';
-import { seconds, State, type StateName } from '../data/state';
+import { FAILED, seconds, State, type StateName } from '../data/state';
 import type { Failing } from './failing';
 
 /** A Pod that is pending, not ready or terminating is listed after this many seconds, and one that is not scheduled. */
@@ -46,33 +46,37 @@ const RANK: Record<string, number> = {
 const STATE_RANK: Record<string, number> = { failing: 0, unknown: 10, pending: 20, unready: 30, terminating: 40 };
 const rank = (need: Need): number => STATE_RANK[need.state] + (need.state === 'failing' ? (RANK[need.reason] ?? 3) : 0);
 
-/** Groups the unhealthy Pods of a cluster. `now` is in seconds since 1970. */
-export function needsOf(cluster: Cluster, look: Uint8Array, now: number): Need[] {
-  const found = new Map<string, Need>();
+/**
+ * Groups the unhealthy Pods of a cluster. `now` is in seconds since 1970. `found`: the gateway's findings are known. They have the Jobs
+ * that failed, which decide whether their Pods may fail.
+ */
+export function needsOf(cluster: Cluster, look: Uint8Array, now: number, found = false): Need[] {
+  const groups = new Map<string, Need>();
   for (let row = 0; row < cluster.length; row++) {
     const state = look[row];
     if (state === State.none || state === State.ready || state === State.succeeded || state === State.gone) continue;
     if (state !== State.failing && state !== State.unknown && now - cluster.since[row] < patience(cluster, row)) continue;
     if (state === State.unknown && cluster.state[row] !== State.unknown) continue;
     const title = cluster.strings[cluster.owner[row]];
+    if (found && state === State.failing && cluster.cells[row] & FAILED && title.startsWith('Job/')) continue;
     const of = title ? `${cluster.strings[cluster.namespace[row]]}/${title}` : `Pod ${cluster.keyOf(row)}`;
     const reason = reasonOf(cluster, row, state);
     const crash = state === State.failing ? cluster.strings[cluster.crash[row]] : '';
     // A Pod that keeps crashing changes its status with each restart, and one that is deleted when its containers end.
     const group = `${crash ? 'crash' : state === State.terminating ? reason : cluster.text[row]} ${of}`;
-    const need = found.get(group);
+    const need = groups.get(group);
     if (need) {
       if ((RANK[reason] ?? 3) < (RANK[need.reason] ?? 3)) need.reason = reason;
       need.rows.push(row);
       need.since = Math.min(need.since, cluster.since[row]);
       continue;
     }
-    found.set(group, {
+    groups.set(group, {
       of, key: of, state: stateName(state), reason, crash, title: title ? title.slice(title.indexOf('/') + 1) : cluster.names[row],
       namespace: cluster.strings[cluster.namespace[row]], rows: [row], since: cluster.since[row],
     });
   }
-  const needs = [...found.values()].sort((a, b) => rank(a) - rank(b) || b.rows.length - a.rows.length || compare(a.key, b.key) || compare(a.reason, b.reason));
+  const needs = [...groups.values()].sort((a, b) => rank(a) - rank(b) || b.rows.length - a.rows.length || compare(a.key, b.key) || compare(a.reason, b.reason));
   const seen = new Map<string, number>();
   for (const need of needs) {
     const n = seen.get(need.key) ?? 0;

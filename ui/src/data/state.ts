@@ -89,9 +89,12 @@ export interface Described {
   restarts: number;
   /** When it came into this state, in seconds since 1970; 0 if unknown. */
   since: number;
-  /** The states of the first seven containers, four bits each, the first one lowest. */
+  /** The states of the first seven containers, four bits each, the first one lowest; and FAILED. */
   cells: number;
 }
+
+/** The phase is Failed: no container runs again. */
+export const FAILED = 1 << 28;
 
 const conditionTrue = (conditions: Condition[] | undefined, type: string): boolean =>
   conditions?.find((c) => c.type === type)?.status === 'True';
@@ -172,7 +175,7 @@ export function describe(pod: Pod): Described {
     crash: crash ? endWords(crash.end) : '',
     containers: (spec.containers?.length ?? statuses.length) + sidecars.size,
     since: since(pod, state),
-    cells: cellsOf(statuses),
+    cells: cellsOf(statuses) | (status.phase === 'Failed' ? FAILED : 0),
   };
 }
 

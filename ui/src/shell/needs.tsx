@@ -29,7 +29,7 @@ export function Needs({ board }: { board: BoardView }) {
   // A board of another moment says nothing about the shown one.
   const other = misplaced.value || absent.value !== '';
   const nodes = other ? [] : nodeNeeds(cluster);
-  const all = other ? [] : needsOf(cluster, board.engine.look, now);
+  const all = other ? [] : needsOf(cluster, board.engine.look, now, findings.value !== null);
   const found = other ? [] : (findings.value ?? []);
   const more = [nodes, found, all].reduce((sum, list) => sum + Math.max(0, list.length - maxEntries), 0);
   const point = (rows: number[]): void => {
