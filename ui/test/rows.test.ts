@@ -325,6 +325,14 @@ test('since when a Pod fails comes from the history, also after its eviction', (
   assert.deepEqual(failingSince(need, () => 1900, () => answer), { since: 1500, from: answer });
 });
 
+test('a Pod terminates since its deletion was first requested', () => {
+  const f = filled(1, 1).set(podOf('held', { state: State.terminating, text: 'Terminating', since: 1900 }));
+  f.apply();
+  const [need] = needsOf(f.cluster, f.cluster.state, 2000);
+  const since = (finding?: { title: string; since: string }): number => failingSince(need, () => 1900, () => ({ failing: false, finding })).since;
+  assert.deepEqual([since(), since({ title: 'Terminating', since: new Date(1870_000).toISOString() })], [1900, 1870]);
+});
+
 test('Pods whose images cannot be pulled fail since the first attempt, not since they were made', () => {
   const f = filled(1, 1);
   const own = [1890, 1880, 1881, 1882];

@@ -117,12 +117,14 @@ export function othersOf(times: number[]): { others: number; since: number } | n
 /**
  * Since when the first Pod of an entry fails, in seconds since 1970, and `from` which answer of the history. `sinceOf` returns what the
  * status of a row says, which is since when it is not ready; `ask` what the history knows of it, if it does, which counts also if it is
- * later. The Pods that are not asked are those that are so for the shortest time.
+ * later. The Pods that are not asked are those that are so for the shortest time. One that terminates does so since the first request.
  */
 export function failingSince({ rows, since, state }: Need, sinceOf: (row: number) => number, ask: (row: number) => Failing | undefined): { since: number; from?: Failing } {
-  if (state !== 'failing') return { since };
+  if (state !== 'failing' && state !== 'terminating') return { since };
+  const asked = rows.toSorted((a, b) => sinceOf(a) - sinceOf(b)).slice(0, maxAsked);
+  if (state === 'terminating') return { since: Math.min(since, ...asked.map((row) => seconds(ask(row)?.finding?.since) || since)) };
   let first: { since: number; from?: Failing } | undefined;
-  for (const row of rows.toSorted((a, b) => sinceOf(a) - sinceOf(b)).slice(0, maxAsked)) {
+  for (const row of asked) {
     const answer = ask(row);
     const at = answer?.failing ? seconds(answer.since) : 0;
     const one = at && (answer!.sinceKnown || at < sinceOf(row)) ? { since: at, from: answer } : { since: sinceOf(row) };

@@ -25,6 +25,8 @@ export interface Failing {
   message?: string;
   unschedulable?: PodCondition;
   disruption?: PodCondition;
+  /** What is found of a Pod that does not fail: of one that terminates, since its deletion was first requested. */
+  finding?: { title: string; since?: string };
 }
 
 /** Why a condition of a Pod has its status, and since when. */

@@ -33,8 +33,8 @@ export function PodState({ pod, described, at, now, lostNode }: Props) {
   const is = shownState(described, now, lostNode);
   const state = stateName(is);
   const fails = is === State.failing;
-  const failing = useFailing(pod, at, fails && recorded.value);
-  const since = failing?.failing ? seconds(failing.since) : described.since;
+  const failing = useFailing(pod, at, (fails || is === State.terminating) && recorded.value);
+  const since = failing?.failing ? seconds(failing.since) : seconds(failing?.finding?.since) || described.since;
   if (is === State.unknown && lostNode) {
     return (
       <section class="state">
@@ -83,7 +83,7 @@ function Ends({ pod, failing, now }: { pod: Pod; failing: Failing | null; now: n
   );
 }
 
-/** Loaded for a Pod that fails, and again with each restart. Null before that, and without a history. */
+/** Loaded for a Pod that fails or terminates, and again with each restart. Null before that, and without a history. */
 function useFailing({ metadata, status = {} }: Pod, at: string, on: boolean): Failing | null {
   const [found, set] = useState<Failing | null>(null);
   const restarts = (status.containerStatuses ?? []).reduce((n, c) => n + (c.restartCount ?? 0), 0);
@@ -92,6 +92,6 @@ function useFailing({ metadata, status = {} }: Pod, at: string, on: boolean): Fa
     const stop = new AbortController();
     loadFailing(`/api/v1/namespaces/${metadata.namespace}/pods/${metadata.name}`, at, stop.signal).then(set, () => stop.signal.aborted || set(null));
     return () => stop.abort();
-  }, [metadata.uid, at, on, restarts]);
+  }, [metadata.uid, metadata.deletionTimestamp, at, on, restarts]);
   return on ? found : null;
 }
