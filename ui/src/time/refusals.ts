@@ -19,8 +19,9 @@ export interface Details {
 const SENTENCES: Record<string, (of: string, at: Record<string, string | undefined>) => string> = {
   NotObserved: (of, { from, to }) => `Nothing was observed of ${of} from ${from} to ${to}.`,
   BeforeRecord: (of, { from }) => (from ? `The record of ${of} begins at ${from}.` : `Nothing is recorded of ${of}.`),
+  // The end of a resource's record is when it was heard of last: the nearest known moment, which the page names, may be later.
   AfterRecord: (of, { resourceVersion, to }) =>
-    resourceVersion ? `The resourceVersion ${resourceVersion} of ${of} is not recorded: the record ends at ${to}.` : of ? `The record of ${of} ends at ${to}.` : `The recording ends at ${to}.`,
+    resourceVersion ? `The resourceVersion ${resourceVersion} of ${of} is not recorded.` : of ? `The record of ${of} does not reach this moment.` : `The recording ends at ${to}.`,
   RecordEnded: (of, { to, why }) => `The record of ${of} ends at ${to}: ${why}.`,
   NothingRecorded: (_, { from, to }) => `Nothing is recorded of it from ${from} to ${to}.`,
 };
