@@ -8,6 +8,7 @@ package main
 import (
 	"context"
 	"os"
+	_ "time/tzdata" // for CronJobs: the image has no zones
 
 	"github.com/watchkeeper/watchkeeper/internal/cli"
 	_ "github.com/watchkeeper/watchkeeper/internal/untranslated"

@@ -5,12 +5,17 @@ package findings
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
+	"strings"
+	"time"
 
+	"github.com/robfig/cron/v3"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/watchkeeper/watchkeeper/internal/api"
+	"github.com/watchkeeper/watchkeeper/internal/change"
 )
 
 // jobsFound finds failed Jobs. Of a CronJob's, the failed ones count since the last one that
@@ -42,4 +47,88 @@ func (s *State) jobsFound(g *group) {
 			}
 		}
 	}
+}
+
+// maxJobDelay is how long after its scheduled time a Job may be created: kube-controller-manager
+// creates many Jobs of the same minute one after the other.
+const maxJobDelay = 90 * time.Second
+
+// overdue finds CronJobs that have created no Job for a time of their schedule, although they may.
+// Times before the last change are not counted: the schedule may have been another one, and the
+// CronJob suspended.
+func (s *State) overdue(g *group) {
+	now := s.at("cronjobs.batch")
+	for _, c := range s.cronJobs {
+		schedule, last := scheduleOf(c.Spec), c.Status.LastScheduleTime
+		if schedule == nil || c.DeletionTimestamp != nil || c.Spec.Suspend != nil && *c.Spec.Suspend ||
+			c.Spec.ConcurrencyPolicy == batchv1.ForbidConcurrent && len(c.Status.Active) > 0 {
+			continue
+		}
+		self := refOf("CronJob", c.Namespace, c.Name)
+		begin := later(c.CreationTimestamp.Time, change.Written(c.ManagedFields, "", time.Time{}))
+		zones, delay := allZones, maxJobDelay
+		if last != nil {
+			begin = later(begin, last.Time)
+			if schedule.Next(last.UTC().Add(-time.Second)).Equal(last.Time) {
+				zones = allZones[:1]
+			} else {
+				delay += time.Hour // which the day has more when daylight saving ends
+			}
+		}
+		due := next(schedule, begin, zones)
+		if c.Spec.StartingDeadlineSeconds != nil { // no Job is created for an earlier time
+			begin = later(begin, now.Add(-time.Duration(min(*c.Spec.StartingDeadlineSeconds, 1e9))*time.Second))
+		}
+		if start := next(schedule, begin, zones); start.IsZero() || now.Sub(start) < delay {
+			continue
+		}
+		f := g.of(self, "", api.SeverityCritical)
+		f.Objects = append(f.Objects, self)
+		f.from(due)
+		f.Title = "its controller has not created the Job that was due"
+		if e := s.warning(string(c.UID)); e != nil && !e.last.Before(due) {
+			f.say(e.says())
+		}
+	}
+}
+
+// allZones has the offsets of all zones, UTC first.
+var allZones = func() (all []*time.Location) {
+	for offset := -12 * time.Hour; offset <= 14*time.Hour; offset += 15 * time.Minute {
+		all = append(all, time.FixedZone("", int(offset.Seconds())))
+	}
+	return slices.Insert(all, 0, time.UTC)
+}()
+
+// next returns the first time after another that a schedule has, in the zone in which that is last.
+// A schedule without a zone is in that of kube-controller-manager, which is not known.
+func next(schedule cron.Schedule, after time.Time, zones []*time.Location) (at time.Time) {
+	for _, zone := range zones {
+		at = later(at, schedule.Next(after.In(zone)))
+	}
+	return at
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}
+
+// scheduleOf returns a CronJob's schedule, read as its controller does; nil if it is not valid.
+func scheduleOf(spec batchv1.CronJobSpec) (schedule cron.Schedule) {
+	defer func() { // the parser panics for some
+		if recover() != nil {
+			schedule = nil
+		}
+	}()
+	text := spec.Schedule
+	if spec.TimeZone != nil && !strings.Contains(text, "TZ") {
+		text = fmt.Sprintf("TZ=%s %s", *spec.TimeZone, text)
+	}
+	if schedule, err := cron.ParseStandard(text); err == nil {
+		return schedule
+	}
+	return nil
 }

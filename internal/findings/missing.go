@@ -71,7 +71,8 @@ func (s *State) written(c *incomplete, except string) time.Time {
 }
 
 // controllers finds workloads whose controllers do not act: for a minute they have not seen the
-// last change, or a Job or an autoscaler at all. What the status says is then that of before.
+// last change, or a Job or an autoscaler at all, or have created no Job that was due. What the
+// status says is then that of before.
 func (s *State) controllers(g *group) {
 	for _, c := range s.unseen {
 		m, observed := c.light.Metadata, c.light.Status.ObservedGeneration
@@ -107,6 +108,7 @@ func (s *State) controllers(g *group) {
 			ignored("horizontalpodautoscalers.autoscaling", "HorizontalPodAutoscaler", h)
 		}
 	}
+	s.overdue(g)
 }
 
 // number returns the digits of a member.

@@ -60,6 +60,7 @@ type State struct {
 	budgets     []*policyv1.PodDisruptionBudget
 	claims      []*corev1.PersistentVolumeClaim
 	jobs        []*batchv1.Job
+	cronJobs    []*batchv1.CronJob
 	slices      []*discoveryv1.EndpointSlice
 	services    []*apiService
 	terminating []*terminatingObject
@@ -89,7 +90,7 @@ func (s *State) at(resource string) time.Time {
 // Suspects returns how many objects were kept because they may be a part of a finding.
 func (s *State) Suspects() int {
 	return len(s.pods) + len(s.nodes) + len(s.deployments) + len(s.replicaSets) + len(s.unseen) + len(s.autoscalers) + len(s.budgets) + len(s.claims) +
-		len(s.jobs) + len(s.slices) + len(s.services) + len(s.terminating) + len(s.incomplete) + len(s.events)
+		len(s.jobs) + len(s.cronJobs) + len(s.slices) + len(s.services) + len(s.terminating) + len(s.incomplete) + len(s.events)
 }
 
 // Order orders resources in the order in which their objects have to be added.
@@ -164,6 +165,10 @@ func (s *State) Add(r kube.Resource, o *scan.Object) {
 	case "jobs.batch":
 		if strings.Contains(o.JSON, `"Failed"`) || strings.Contains(o.JSON, `"CronJob"`) || !strings.Contains(o.JSON, `"startTime"`) {
 			add(&s.jobs, o)
+		}
+	case "cronjobs.batch":
+		if !strings.Contains(o.JSON, `"suspend":true`) {
+			add(&s.cronJobs, o)
 		}
 	case "endpointslices.discovery.k8s.io":
 		if strings.Contains(o.JSON, `"ready"`) {

@@ -48,7 +48,7 @@ const (
 
 // readFrom are the resources that findings are read from.
 var readFrom = []string{
-	"apiservices.apiregistration.k8s.io", "daemonsets.apps", "deployments.apps", "endpointslices.discovery.k8s.io", "events", "horizontalpodautoscalers.autoscaling", "jobs.batch",
+	"apiservices.apiregistration.k8s.io", "cronjobs.batch", "daemonsets.apps", "deployments.apps", "endpointslices.discovery.k8s.io", "events", "horizontalpodautoscalers.autoscaling", "jobs.batch",
 	"namespaces", "nodes", "persistentvolumeclaims", "poddisruptionbudgets.policy", "pods", "replicasets.apps", "statefulsets.apps",
 }
 
