@@ -53,7 +53,7 @@ func (c *client) addScopeFlags(f *pflag.FlagSet) { c.add(f, true) }
 func (c *client) add(f *pflag.FlagSet, namespace bool) {
 	f.SortFlags = false
 	c.flags = connect.NewFlags()
-	c.flags.UserAgent = userAgent()
+	c.flags.UserAgent, c.flags.Err = userAgent(), c.err
 	c.flags.Timeout, c.flags.CacheDir, c.flags.DisableCompression = nil, nil, nil
 	if !namespace {
 		c.flags.Namespace = nil
@@ -139,7 +139,7 @@ func (c *client) get(ctx context.Context, path string, query url.Values, into an
 	d := json.NewDecoder(body)
 	d.UseNumber() // the values of patches keep their digits
 	if err := d.Decode(into); err != nil {
-		if isCut(err) {
+		if isCut(err) || errors.Is(err, connect.ErrSilent) {
 			return c.unreachable(err)
 		}
 		return fmt.Errorf("the answer of %s cannot be decoded: %w: is it watchkeeper?", c.server, err)

@@ -5,12 +5,42 @@ package cli
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 )
+
+// TestSilentGateway: every command says that its gateway does not answer.
+func TestSilentGateway(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a server counts as silent after 15 seconds")
+	}
+	gateway := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
+	t.Setenv("WATCHKEEPER_SERVER", gateway.URL)
+	t.Setenv("KUBECONFIG", t.TempDir()+"/none")
+	ctx, cancel := context.WithCancel(t.Context())
+	time.AfterFunc(17*time.Second, func() { // kubectl's command does not know ctx
+		cancel()
+		gateway.CloseClientConnections()
+		gateway.Close()
+	})
+	var commands sync.WaitGroup
+	for _, line := range []string{"diagnose -A", "changes -A -w", "get pods -A", "get pods -w --plain", "get pods --at 1m", "sheet " + t.TempDir() + "/pods.xlsx pods"} {
+		commands.Go(func() {
+			var out, errs bytes.Buffer
+			Main(ctx, append([]string{"watchkeeper"}, strings.Fields(line)...), strings.NewReader(""), &out, &errs)
+			if want := gateway.URL + " has not answered since "; !strings.HasPrefix(errs.String(), want) {
+				t.Errorf("watchkeeper %s: %q does not begin with %q", line, errs.String(), want)
+			}
+		})
+	}
+	commands.Wait()
+}
 
 // TestSilenceMeanwhile: an outage that begins after a command has asked for the index is
 // reported, too.

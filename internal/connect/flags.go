@@ -5,6 +5,7 @@ package connect
 
 import (
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"os"
@@ -32,6 +33,7 @@ type Flags struct {
 	*genericclioptions.ConfigFlags
 	UserAgent string                                    // "" for client-go's
 	Wrap      func(http.RoundTripper) http.RoundTripper // of the transport; nil for none
+	Err       io.Writer                                 // says that a gateway is silent; nil for nothing
 
 	local   string                // URL of the gateway on this machine
 	gateway string                // replaces the server of the context; "" for none
@@ -65,6 +67,9 @@ func (f *Flags) config(c *rest.Config) *rest.Config {
 	}
 	if f.UserAgent != "" {
 		c.UserAgent = f.UserAgent
+	}
+	if f.gateway != "" {
+		c.Wrap(f.probed)
 	}
 	if f.Wrap != nil {
 		c.Wrap(f.Wrap)

@@ -111,7 +111,7 @@ func HasHistory(ctx context.Context, client *http.Client, server *url.URL) bool 
 // HTTPClient returns a client for the server in use, with the credentials for it.
 func (f *Flags) HTTPClient() (*http.Client, error) {
 	if Plain(f.gateway) && !f.ownCredentials() { // a kubeconfig that cannot be read does not matter
-		return &http.Client{Transport: http.DefaultTransport}, nil
+		return &http.Client{Transport: f.probed(http.DefaultTransport)}, nil
 	}
 	config, err := f.ToRESTConfig()
 	if err != nil {

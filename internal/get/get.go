@@ -60,7 +60,7 @@ type command struct {
 // New returns the command.
 func New(o Options) *cobra.Command {
 	c := &command{Options: o, flags: connect.NewFlags()}
-	c.flags.UserAgent = o.UserAgent
+	c.flags.UserAgent, c.flags.Err = o.UserAgent, o.ErrOut
 	c.flags.WithDeprecatedPasswordFlag().WithWarningPrinter(o.IOStreams)
 	c.factory = cmdutil.NewFactory(c.flags)
 	c.kubectlOut.Writer = o.Out

@@ -69,14 +69,15 @@ func (c *command) live(cmd *cobra.Command, args []string) error {
 	o.ShowLabels = cmdutil.GetFlagBool(cmd, "show-labels")
 	o.LabelColumns = cmdutil.GetFlagStringSlice(cmd, "label-columns")
 	o.SortBy = cmdutil.GetFlagString(cmd, "sort-by")
-	config, err := c.factory.ToRESTConfig()
-	if err != nil {
-		return err
-	}
 	if err := c.check(cmd, namespace, args); err != nil {
 		return err
 	}
 	targets, err := c.targets(args)
+	if err != nil {
+		return err
+	}
+	c.flags.Err = nil // from now on, the tables say it
+	config, err := c.factory.ToRESTConfig()
 	if err != nil {
 		return err
 	}

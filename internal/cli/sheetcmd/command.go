@@ -47,7 +47,7 @@ type command struct {
 // New returns the command.
 func New(o Options) *cobra.Command {
 	c := &command{Options: o, flags: connect.NewFlags()}
-	c.flags.UserAgent = o.UserAgent
+	c.flags.UserAgent, c.flags.Err = o.UserAgent, o.Err
 	cmd := &cobra.Command{
 		Use:   "sheet FILE.xlsx [KIND...]",
 		Short: "Write objects to a spreadsheet, and apply what was changed in it",
