@@ -30,7 +30,7 @@ type outage struct {
 	mu    sync.Mutex
 	hangs chan struct{} // requests wait for it; nil if they do not
 	ready string        // the body of a 500 to /readyz; "" for a 200
-	code  int           // the code of /readyz without that; 0 for 200
+	code  int           // the code of /readyz without that, and with 429 of all; 0 for 200
 	asked map[string]int
 }
 
@@ -49,6 +49,11 @@ func newOutage(t *testing.T) *outage {
 			}
 		}
 		w.Header().Set("Content-Type", "application/json")
+		if code == http.StatusTooManyRequests {
+			w.WriteHeader(code)
+			io.WriteString(w, `{"kind":"Status","code":429}`)
+			return
+		}
 		if r.URL.Path == versionPath {
 			io.WriteString(w, `{"gitVersion":"v1.36.0"}`)
 		}
@@ -314,4 +319,29 @@ func testNotReady(t *testing.T) {
 	if !strings.Contains(o.log.String(), `level=WARN msg="`+want+`"`) || strings.Count(o.log.String(), "\n") != 2 {
 		t.Errorf("log:\n%s", o.log)
 	}
+}
+
+// TestRefusesEverything: an API server that answers 429 to all requests for half a minute is not
+// ready, nor has it served anything since. It is again when it serves something.
+func TestRefusesEverything(t *testing.T) { synctest.Test(t, testRefusesEverything) }
+
+func testRefusesEverything(t *testing.T) {
+	o := newOutage(t)
+	if err := o.up.Check(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	ready := time.Now()
+	o.set(func() { o.code = http.StatusTooManyRequests })
+	o.monitor(t)
+	time.Sleep(maxRefused - 5*time.Second)
+	if c := o.up.ContactUntil(t.Context(), time.Now()); c.Err != nil {
+		t.Errorf("%s after the last answer: %v", time.Since(ready), c.Err)
+	}
+	time.Sleep(maxAnswerAge + 5*time.Second)
+	const want = "the API server is not ready: /readyz: 429 Too Many Requests"
+	if c := o.up.ContactUntil(t.Context(), time.Now()); c.Err == nil || c.Err.Error() != want || !c.Since.Equal(ready) || !c.Last.Equal(ready) {
+		t.Errorf("%s after the last answer: %+v", time.Since(ready), c)
+	}
+	o.set(func() { o.code = 0 })
+	o.logs(t, `level=INFO msg="the API server is ready again"`)
 }

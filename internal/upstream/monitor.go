@@ -26,6 +26,9 @@ const (
 	// readyzTimeout bounds a request for /readyz. An API server without etcd answers
 	// after its own two checks of etcd, of two seconds each.
 	readyzTimeout = 5 * time.Second
+	// maxRefused is how long an API server counts as ready that answers 429 to all requests, also to
+	// that for /readyz, and sends nothing on a watch.
+	maxRefused = 30 * time.Second
 )
 
 // monitor is the one place that knows whether the API server answers: the log, the
@@ -162,6 +165,12 @@ func (u *Server) checkReady(ctx context.Context) error {
 			return notReady(failed)
 		}
 		return u.probe(ctx) // it is not an API server's answer, but perhaps a load balancer's
+	}
+	if res.StatusCode == http.StatusTooManyRequests { // not by priority and fairness, which exempts /readyz
+		if time.Since(u.LastAnswer()) >= maxRefused {
+			return notReady("/readyz: " + res.Status)
+		}
+		return nil
 	}
 	// 403, 404: the gateway may not know.
 	m.mu.Lock()

@@ -40,7 +40,9 @@ func (u *Server) recognize(res *http.Response) error {
 	}
 	var answer struct{ Kind, GitVersion string }
 	if json.Unmarshal(text, &answer) == nil && (answer.GitVersion != "" || answer.Kind == "Status") {
-		u.heard()
+		if u.broken.Store(false); res.StatusCode != http.StatusTooManyRequests { // which does not show that it serves anything
+			u.heard()
+		}
 		return nil
 	}
 	line, _, _ := strings.Cut(strings.TrimSpace(string(text)), "\n")
