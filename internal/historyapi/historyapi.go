@@ -104,6 +104,8 @@ type call struct {
 	// denied are the names of the recorded resources that [call.resources] has left out, since
 	// the caller may not list them.
 	denied []string
+	// release frees the slot of a large page, if it has one. It may be called twice.
+	release func()
 	// unsynced has why the events that the gateway has seen of a resource are not recorded, nil
 	// if they are, of those of which [call.sync] has found it out.
 	unsynced map[kube.Resource]error
@@ -179,7 +181,9 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		defer end()
 	}
 	warnSilence(w.Header(), r, contact)
-	answer, err := h.answer(r, now, contact)
+	c := &call{Handler: h, r: r, now: now, contact: contact, store: h.Past.Store(), unsynced: map[kube.Resource]error{}, release: func() {}}
+	defer func() { c.release() }()
+	answer, err := c.answer()
 	if err != nil {
 		h.fail(w, r, err)
 		return
@@ -187,7 +191,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if answerer, ok := answer.(http.Handler); ok {
 		answerer.ServeHTTP(w, r)
 	} else {
-		writeJSON(w, r, answer)
+		writeJSON(w, r, answer, c.release)
 	}
 }
 
@@ -200,8 +204,8 @@ func (h *Handler) fail(w http.ResponseWriter, r *http.Request, err error) {
 	status.Write(w, r, refusal)
 }
 
-// writeJSON answers with a value.
-func writeJSON(w http.ResponseWriter, r *http.Request, answer any) {
+// writeJSON answers with a value, which is encoded when encoded is called.
+func writeJSON(w http.ResponseWriter, r *http.Request, answer any, encoded func()) {
 	body, err := json.Marshal(answer)
 	if status.WantsPretty(r) && err == nil {
 		body, err = wire.Indent(body)
@@ -210,6 +214,7 @@ func writeJSON(w http.ResponseWriter, r *http.Request, answer any) {
 		status.Write(w, r, status.New(http.StatusInternalServerError, metav1.StatusReasonInternalError, err.Error()))
 		return
 	}
+	encoded()
 	body = append(body, '\n')
 	h := w.Header()
 	h.Set("Content-Type", "application/json")
@@ -220,8 +225,9 @@ func writeJSON(w http.ResponseWriter, r *http.Request, answer any) {
 	_, _ = out.Write(body) // an error means that the client is gone
 }
 
-// answer returns the answer to a request that came at now.
-func (h *Handler) answer(r *http.Request, now time.Time, contact upstream.Contact) (any, error) {
+// answer returns the answer to the request.
+func (c *call) answer() (any, error) {
+	r := c.r
 	name, path := cutPath(r.URL.Path)
 	e, ok := endpoints[name]
 	switch {
@@ -254,9 +260,9 @@ func (h *Handler) answer(r *http.Request, now time.Time, contact upstream.Contac
 			query.Del(old)
 		}
 	}
-	c := &call{Handler: h, r: r, query: query, now: now, contact: contact, path: path, store: h.Past.Store(), unsynced: map[kube.Resource]error{}}
+	c.query, c.path = query, path
 	if c.store == nil && name != "" {
-		state := h.Recording()
+		state := c.Recording()
 		if state.State == api.RecordingOff {
 			return nil, refuse(http.StatusNotFound, metav1.StatusReasonNotFound, "nothing is recorded: give watchkeeper serve a --data-dir")
 		}
@@ -266,11 +272,11 @@ func (h *Handler) answer(r *http.Request, now time.Time, contact upstream.Contac
 	if target, ok := request.ParsePath(path); ok {
 		namespace = target.Namespace
 	}
-	if err := h.Past.Outside(namespace); err != nil && name != "" { // the index has what is in no namespace, too
+	if err := c.Past.Outside(namespace); err != nil && name != "" { // the index has what is in no namespace, too
 		return nil, err
 	}
 	if !e.object {
-		if refusal := h.Access.Unauthorized(r); refusal != nil {
+		if refusal := c.Access.Unauthorized(r); refusal != nil {
 			return nil, &status.Error{Status: refusal}
 		}
 	}

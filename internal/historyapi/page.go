@@ -26,10 +26,17 @@ const (
 	// versions are compared for it, and their bytes.
 	maxCompared  = 3000
 	maxPageBytes = 16 << 20
+	// largePage and largeVersion are the size of the versions of a page, and of the two that are
+	// compared, from which on the page counts as a whole list (T10): decoded, versions take ten
+	// times as much.
+	largePage    = 4 << 20
+	largeVersion = 256 << 10
 	// partBytes is about how much memory a part of a difference takes besides its values.
 	partBytes = 200
-	// eventChunk is how many events are read at a time.
+	// eventChunk is how many events are read at a time, at most, and chunkBytes about the size of
+	// the versions of an object that are.
 	eventChunk = 128
+	chunkBytes = 4 << 20
 )
 
 // A page is one page of an answer, while it is filled.
@@ -39,6 +46,7 @@ type page struct {
 	noise   bool // noise is shown
 	objects bool // whole objects are included
 
+	large    func() error // waits until the page may be large; nil if it may
 	comparer change.Comparer
 	items    int
 	compared int
@@ -57,7 +65,7 @@ func (c *call) page() (p page, err error) {
 	if p.noise, err = c.noise(); err != nil {
 		return p, err
 	}
-	p.comparer.Noise = p.noise
+	p.comparer.Noise, p.large = p.noise, c.large
 	p.objects, err = c.flag("objects")
 	return p, err
 }
@@ -139,13 +147,29 @@ func (p *page) notBefore(st *history.Stream, e history.Event) (begin time.Time) 
 	return time.Time{}
 }
 
+// large waits for the slot of a whole list, which the call frees.
+func (c *call) large() error {
+	release, err := c.Past.Lists.Acquire(c.r.Context())
+	if err == nil {
+		c.release = release
+	}
+	return err
+}
+
 // compare compares two versions and counts their bytes, and those of the difference: of a large
 // object, that may be larger.
 func (p *page) compare(before, after *scan.Object) (*change.Change, error) {
+	size := 0
 	for _, o := range []*scan.Object{before, after} {
 		if o != nil {
-			p.bytes += len(o.JSON)
+			size += len(o.JSON)
 		}
+	}
+	if p.bytes += size; p.large != nil && (p.bytes >= largePage || size >= largeVersion) {
+		if err := p.large(); err != nil {
+			return nil, err
+		}
+		p.large = nil
 	}
 	d, err := p.comparer.Between(before, after)
 	if err != nil {

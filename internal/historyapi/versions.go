@@ -204,8 +204,8 @@ func (v *versionPage) stream(st *history.Stream, newest bool, below uint64) (mor
 // error is the last element.
 func versionsBackward(ctx context.Context, st *history.Stream, key kube.Key, from, to uint64) iter.Seq2[history.Event, error] {
 	return func(yield func(history.Event, error) bool) {
-		for to > from {
-			events, err := st.LastVersions(ctx, key, from, to, eventChunk)
+		for n := eventChunk / 16; to > from; {
+			events, err := st.LastVersions(ctx, key, from, to, n)
 			if err != nil {
 				yield(history.Event{}, err)
 				return
@@ -213,11 +213,14 @@ func versionsBackward(ctx context.Context, st *history.Stream, key kube.Key, fro
 			if len(events) == 0 {
 				return
 			}
+			size := 0
 			for _, e := range slices.Backward(events) {
 				if !yield(e, nil) {
 					return
 				}
+				size += len(e.Object.JSON)
 			}
+			n = max(1, min(2*n, eventChunk, chunkBytes*n/max(size, 1)))
 			to = events[0].Object.RV - 1
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -258,5 +259,47 @@ func TestLargeDifferences(t *testing.T) {
 	}
 	if all != versions || first > versions*3/4 {
 		t.Errorf("%d versions, %d of them on the first page", all, first)
+	}
+}
+
+// TestLargePages: a page of versions of a huge object takes a slot of the whole lists, which all
+// users share, until it is encoded. One of small objects takes none.
+func TestLargePages(t *testing.T) {
+	f := newFixtureAt(t, fakeapi.New(fakeapi.Options{Allow: allow}))
+	st := f.Stream(pasttest.Deployments, 100, 0)
+	for n := range uint64(20) {
+		f.Event(st, kube.Added, kube.Key(fmt.Sprintf("default/small-%d", n)), 110+n, `{kind: Deployment, apiVersion: apps/v1, spec: {replicas: 1}}`)
+	}
+	f.Event(st, kube.Added, "default/huge", 200, `{kind: Deployment, apiVersion: apps/v1, spec: {template: {metadata: {annotations: {a: `+strings.Repeat("x", 300<<10)+`}}}}}`)
+	lists := f.handler.Past.Lists
+	var held []func()
+	for lists.InUse() < 4 {
+		release, err := lists.Acquire(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		held = append(held, release)
+	}
+	const path = "/versions/apis/apps/v1/namespaces/default/deployments/"
+	if n := len(ask[api.Versions](f, path+"small-1").Items); n != 1 {
+		t.Errorf("%d versions of a small object", n)
+	}
+	for _, large := range []string{path + "huge", "/changes?since=2h", "/diff" + strings.TrimPrefix(path, "/versions") + "huge?from=" + f.when(0)} {
+		answered := make(chan int, 1)
+		go func() { answered <- f.get(large).Code }()
+		select {
+		case code := <-answered:
+			t.Fatalf("%s: %d without a slot", large, code)
+		case <-time.After(100 * time.Millisecond):
+		}
+		held[0]()
+		if code := <-answered; code != http.StatusOK || lists.InUse() != 3 {
+			t.Errorf("%s: %d, and then %d slots are taken", large, code, lists.InUse())
+		}
+		release, err := lists.Acquire(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		held[0] = release
 	}
 }
