@@ -13,8 +13,8 @@ import (
 const (
 	// staleInterval is how often the state of the upstream is checked.
 	staleInterval = time.Second
-	// heartbeat is how often a line comes at least while a watch goes on. A client that misses three knows that the
-	// gateway, or the way to it, is silent.
+	// heartbeat is how often a line of some watch of the response comes at least, while one goes on.
+	// A client that misses three knows that the gateway, or the way to it, is silent.
 	heartbeat = 10 * time.Second
 )
 
@@ -28,8 +28,8 @@ type UpstreamState struct {
 }
 
 // A staleNotifier writes a line to a watch at its begin, when its upstream becomes unreachable,
-// when the reason changes, and when the upstream is reachable again, and of a watch as a heartbeat
-// if there was no other line:
+// when the reason changes, and when the upstream is reachable again, and one of some watch as the
+// heartbeat of the response if there was no other line:
 //
 //	{"watch":1,"type":"STALE","object":{"since":"…","message":"…"}}
 //	{"watch":1,"type":"CURRENT"}
