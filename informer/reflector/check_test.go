@@ -151,10 +151,15 @@ func TestSuspect(t *testing.T) {
 			script.At(40), from(10, events[:2], events[2:]), from(11, events[1:], nil), from(12, nil, nil), // which is behind, too
 			script.At(40), from(10, events, nil), from(29, events[19:], nil)}})
 		u, _ := url.Parse("http://upstream/api/v1/pods")
-		r := New(Objects(false), &recordingSink{}, Options{Transport: up, URL: u, Watchdog: true})
+		began := time.Now()
+		var watched []time.Duration
+		r := New(Objects(false), &recordingSink{}, Options{Transport: up, URL: u, Watchdog: true, Continuity: func(c Continuity) {
+			if c == Watched {
+				watched = append(watched, time.Since(began))
+			}
+		}})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		began := time.Now()
 		go func() {
 			time.Sleep(5 * time.Second)
 			r.Check(ctx)
@@ -182,6 +187,9 @@ func TestSuspect(t *testing.T) {
 		}()
 		if err := r.Run(ctx); err != nil {
 			t.Error(err)
+		}
+		if n := len(watched); n < 1 || watched[n-1] < 5*time.Second || n > 1 && watched[n-2] > 5*time.Second {
+			t.Errorf("watched after %v, want at the begin, and once that has passed a check", watched)
 		}
 		synctest.Wait()
 		if len(up.Answers) > 0 {

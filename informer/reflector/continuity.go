@@ -29,8 +29,9 @@ const (
 	// sink has to take as it is.
 	Diverged
 	// Watched: a list is complete, or a watch is open that sends what follows the sink's
-	// head. It is reported for each, before Proven. When there is no such watch any more,
-	// Ended, Silent, Doubtful or Diverged follows.
+	// head. It is reported for each, before Proven; after Silent once a check of the watch has
+	// found nothing missing. When there is no such watch any more, Ended, Silent, Doubtful or
+	// Diverged follows.
 	Watched
 	// Ended: the upstream has ended a watch in order. Watched, Doubtful or a list follows.
 	Ended
@@ -43,9 +44,10 @@ const (
 func (r *Reflector[O]) setContinuity(c Continuity) {
 	switch c {
 	case Watched:
-		if r.watched = true; !r.suspect.Load() {
-			r.setCurrent(time.Now())
+		if r.watched = true; r.suspect.Load() {
+			return // checked reports it
 		}
+		r.setCurrent(time.Now())
 	case Ended, Doubtful, Diverged:
 		r.watched = false
 	}

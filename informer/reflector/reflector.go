@@ -82,13 +82,16 @@ type Options struct {
 	// Watchdog replaces a watch whose bookmarks fail to arrive. The default,
 	// false, waits for the end of the watch's timeoutSeconds.
 	Watchdog bool
+	// Suspect is set while a watch has been silent, and none has been checked since. Reflectors of
+	// the same collection, one after the other, share it. The default is one of its own.
+	Suspect *atomic.Bool
 	// Resume makes Run begin with a watch at the sink's head instead of a
 	// list, provided that the sink has a head and Resume has a List. It may be
 	// modified until Run is called. The default, nil, begins with a list.
 	Resume *Resume
-	// Continuity is called by the goroutine of Run when it becomes doubtful
-	// whether the upstream continues the sink's history, when that is settled,
-	// and when a watch is open or has ended in order. It may be nil.
+	// Continuity is called when it becomes doubtful whether the upstream continues the sink's
+	// history, when that is settled, and when a watch is open or has ended in order: by the
+	// goroutine of Run, which waits for a call by that of a check. It may be nil.
 	Continuity func(Continuity)
 	// Failed is called for each failed list or watch, with its verb. It may be nil, as
 	// may Listed and Watched.
@@ -114,7 +117,7 @@ type Reflector[O any] struct {
 	status   Status
 	watchdog atomic.Pointer[watchdog[O]] // of the open watch; nil if there is none
 	current  atomic.Pointer[time.Time]   // see Current
-	suspect  atomic.Bool                 // after ErrSilent, until a check finds nothing missing
+	suspect  *atomic.Bool                // after ErrSilent, until a check finds nothing missing
 
 	// The fields below belong to the goroutine of Run.
 
@@ -145,7 +148,7 @@ type Reflector[O any] struct {
 	ended           time.Time     // when the upstream had to end the last stream that ended in order
 	bookmarkGap     time.Duration // measured interval of bookmarks; 0 until then
 	unwatched       unwatched
-	watched         bool // the last Continuity says that there is a watch
+	watched         bool // there is a watch, though it may be suspect
 }
 
 // A state decides what the next round of Run does. A round is a full list with
@@ -230,8 +233,11 @@ func New[O any](e Encoding[O], s Sink[O], opts Options) *Reflector[O] {
 	if opts.Watched == nil {
 		opts.Watched = func(string, time.Duration) {}
 	}
+	if opts.Suspect == nil {
+		opts.Suspect = &atomic.Bool{}
+	}
 	return &Reflector[O]{
-		opts: opts, encoding: e, sink: s, transport: opts.Transport, log: opts.Logger,
+		suspect: opts.Suspect, opts: opts, encoding: e, sink: s, transport: opts.Transport, log: opts.Logger,
 		state: stateList, reason: relistInitial,
 		status: Status{Phase: Starting, Relists: map[string]int{}},
 	}

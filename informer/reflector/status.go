@@ -88,10 +88,14 @@ func (r *Reflector[O]) silent() {
 func (r *Reflector[O]) checked(began time.Time) {
 	r.setCurrent(began)
 	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.suspect.Load() && r.status.Phase == Watching {
+	passed := r.suspect.Load() && r.status.Phase == Watching
+	if passed {
 		r.suspect.Store(false)
 		r.status.LastError, r.status.FailingSince, r.status.LastKnown = nil, time.Time{}, began
+	}
+	r.mu.Unlock()
+	if passed && r.opts.Continuity != nil {
+		r.opts.Continuity(Watched)
 	}
 }
 

@@ -6,7 +6,6 @@ package recorder
 import (
 	"context"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -21,10 +20,9 @@ import (
 // A handOwner leaves the upstream watches to a cache, except those of resources whose
 // timelines a test writes itself.
 type handOwner struct {
-	cache  *watchcache.Cache
-	behind atomic.Bool // the watches, when they are checked
-	mu     sync.Mutex
-	hands  map[kube.Resource]*hand
+	cache *watchcache.Cache
+	mu    sync.Mutex
+	hands map[kube.Resource]*hand
 }
 
 // A hand is one resource of a handOwner.
@@ -50,7 +48,7 @@ func (o *handOwner) hand(id kube.Resource) *hand {
 }
 
 // Check implements Owner.
-func (o *handOwner) Check(ctx context.Context, id kube.Resource) bool { return !o.behind.Load() }
+func (o *handOwner) Check(ctx context.Context, id kube.Resource) bool { return true }
 
 // Current implements Owner.
 func (o *handOwner) Current(id kube.Resource) time.Time { return o.cache.Current(id) }

@@ -37,9 +37,6 @@ type resourceRecorder struct {
 	// refused is why the API server does not let the resource be listed and watched; nil
 	// while it does.
 	refused atomic.Pointer[reflector.RefusedError]
-	// verifying is set while verify runs, which background waits for.
-	verifying  atomic.Bool
-	background sync.WaitGroup
 	// waited is when a read last waited in vain for the end of a silence; nil if none has.
 	waited atomic.Pointer[vain]
 }
@@ -57,7 +54,6 @@ func (r *resourceRecorder) start(owner Owner) (run func()) {
 		var writing sync.WaitGroup
 		writing.Go(func() { r.fail(r.w.run(r.ctx)) })
 		wait()
-		r.background.Wait()
 		writing.Wait()
 		r.silent(false)
 		r.fail(r.w.end(r.s.r.opts.Now()))
@@ -213,12 +209,7 @@ func (r *resourceRecorder) Continuity(c reflector.Continuity) {
 		r.silent(false)
 	case reflector.Watched:
 		r.refused.Store(nil)
-		switch {
-		case !r.w.silence.get().apparent:
-			r.heard(false)
-		case r.verifying.CompareAndSwap(false, true):
-			r.background.Go(r.verify)
-		}
+		r.heard(false)
 	case reflector.Proven:
 		r.c.doubt(false)
 	case reflector.Diverged:
@@ -254,19 +245,6 @@ func (r *resourceRecorder) heard(outage bool) {
 	}
 	if r.w.silence.end(r.s.r.opts.Now(), reach, r.w.delay.events, outage) {
 		r.w.awake()
-	}
-}
-
-// verify ends a silence that began with a watch that only appeared to be open, or was behind, once
-// a check shows that the next one is better.
-func (r *resourceRecorder) verify() {
-	defer r.verifying.Store(false)
-	for r.ctx.Err() == nil && r.w.silence.get().apparent {
-		if r.s.owner.Check(r.ctx, r.id) {
-			r.heard(false)
-			return
-		}
-		sleep(r.ctx, time.Second)
 	}
 }
 

@@ -36,9 +36,9 @@ type silent struct {
 	// and reach the RV that the cache had then: the record may be behind it.
 	watched, settled time.Time
 	reach            uint64
-	// apparent is set if it began with a watch that had only appeared to be open, and withdraw
-	// until the writer has taken back that it was one.
-	apparent, withdraw bool
+	// withdraw is set if it began with a watch that had only appeared to be open, until the writer
+	// has taken back that it was one.
+	withdraw bool
 	// again is when it began again after it was over, and before that was recorded: a list
 	// ends the silence before it, and not the one after it. Zero if it did not.
 	again time.Time
@@ -66,7 +66,7 @@ func (s *silence) beginApparent(since time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.since.Equal(since) {
-		s.apparent, s.withdraw = true, true
+		s.withdraw = true
 	}
 }
 

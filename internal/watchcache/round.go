@@ -74,6 +74,7 @@ func (r *round) run(ctx context.Context) (pause time.Duration) {
 		URL:        r.w.cache.opts.Upstream.URL(r.w.id.Path(), ""),
 		Kind:       kind,
 		Watchdog:   true,
+		Suspect:    &r.w.suspect,
 		Resume:     resume,
 		Continuity: r.continuity,
 		Ready:      r.ready,

@@ -23,6 +23,7 @@ type watch struct {
 	log   *slog.Logger
 
 	reflector atomic.Pointer[reflector.Reflector[*scan.Object]] // the last one; nil before
+	suspect   atomic.Bool                                       // see reflector.Options
 
 	mu      sync.Mutex // guards what follows; locked after Cache.mu
 	changed chan struct{}
