@@ -111,6 +111,7 @@ func TestLateGapOfQuiet(t *testing.T) {
 		g := api.run(t, api.recorder(t, fs))
 		g.recorded(rv)
 		g.stop()
+		time.Sleep(time.Second) // history has milliseconds
 		api.change(func() { api.refuse = 503 })
 		g = api.run(t, api.recorder(t, fs))
 		var st *history.Stream
