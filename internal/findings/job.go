@@ -66,20 +66,15 @@ func (s *State) overdue(g *group) {
 		}
 		self := refOf("CronJob", c.Namespace, c.Name)
 		begin := later(c.CreationTimestamp.Time, change.Written(c.ManagedFields, "", time.Time{}))
-		zones, delay := allZones, maxJobDelay
+		zones := allZones
 		if last != nil {
-			begin = later(begin, last.Time)
-			if schedule.Next(last.UTC().Add(-time.Second)).Equal(last.Time) {
-				zones = allZones[:1]
-			} else {
-				delay += time.Hour // which the day has more when daylight saving ends
-			}
+			begin, zones = later(begin, last.Time), zonesOf(schedule, last.Time)
 		}
 		due := next(schedule, begin, zones)
 		if c.Spec.StartingDeadlineSeconds != nil { // no Job is created for an earlier time
 			begin = later(begin, now.Add(-time.Duration(min(*c.Spec.StartingDeadlineSeconds, 1e9))*time.Second))
 		}
-		if start := next(schedule, begin, zones); start.IsZero() || now.Sub(start) < delay {
+		if start := next(schedule, begin, zones); start.IsZero() || now.Sub(start) < maxJobDelay {
 			continue
 		}
 		f := g.of(self, "", api.SeverityCritical)
@@ -92,12 +87,29 @@ func (s *State) overdue(g *group) {
 	}
 }
 
-// allZones has the offsets of all zones, UTC first.
+// zonesOf returns the zones in which a schedule may have a time, all if there is none. The time may
+// be of before or after a change of daylight saving.
+func zonesOf(schedule cron.Schedule, at time.Time) (zones []*time.Location) {
+	for _, zone := range allZones {
+		if slices.ContainsFunc([]time.Duration{-time.Hour, 0, time.Hour}, func(shift time.Duration) bool {
+			t := at.Add(shift).In(zone)
+			return schedule.Next(t.Add(-time.Second)).Equal(t)
+		}) {
+			zones = append(zones, zone)
+		}
+	}
+	if zones == nil {
+		return allZones
+	}
+	return zones
+}
+
+// allZones has the offsets of all zones.
 var allZones = func() (all []*time.Location) {
 	for offset := -12 * time.Hour; offset <= 14*time.Hour; offset += 15 * time.Minute {
 		all = append(all, time.FixedZone("", int(offset.Seconds())))
 	}
-	return slices.Insert(all, 0, time.UTC)
+	return all
 }()
 
 // next returns the first time after another that a schedule has, in the zone in which that is last.

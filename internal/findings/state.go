@@ -167,9 +167,7 @@ func (s *State) Add(r kube.Resource, o *scan.Object) {
 			add(&s.jobs, o)
 		}
 	case "cronjobs.batch":
-		if !strings.Contains(o.JSON, `"suspend":true`) {
-			add(&s.cronJobs, o)
-		}
+		add(&s.cronJobs, o)
 	case "endpointslices.discovery.k8s.io":
 		if strings.Contains(o.JSON, `"ready"`) {
 			add(&s.slices, o)
