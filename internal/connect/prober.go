@@ -71,16 +71,17 @@ func (p *prober) RoundTrip(r *http.Request) (*http.Response, error) {
 // guard ends a request if the server is silent, unless it lasts. If the server was silent before
 // the request, it is probed at once.
 func (p *prober) guard(ctx context.Context, end context.CancelCauseFunc, lasts func() bool) {
-	silent, begin := p.silent.Load(), time.Now()
+	known, begin := p.silent.Load(), time.Now()
 	for {
 		heard := p.begin.Add(time.Duration(p.heard.Load()))
-		if !silent && heard.Before(begin) {
+		if !known && heard.Before(begin) {
 			heard = begin
 		}
 		wait := quietTime - time.Since(heard)
 		if wait <= 0 {
 			sent := time.Now()
-			if silent = !p.probe(ctx, heard); !silent {
+			if p.probe(ctx, heard) {
+				known = false
 				continue
 			}
 			if time.Since(heard) >= silentTime && !lasts() {
@@ -96,7 +97,8 @@ func (p *prober) guard(ctx context.Context, end context.CancelCauseFunc, lasts f
 	}
 }
 
-// probe sends a request that any server answers, if only with an error.
+// probe sends a request that any gateway answers, if only with an error. A proxy before it answers
+// as below if it does not: other answers of a proxy, or of another replica, cannot be told apart.
 func (p *prober) probe(ctx context.Context, heard time.Time) (answered bool) {
 	probe, cancel := context.WithTimeout(ctx, probeTime)
 	defer cancel()
@@ -106,8 +108,12 @@ func (p *prober) probe(ctx context.Context, heard time.Time) (answered bool) {
 	}
 	if resp, err := p.base.RoundTrip(req); err == nil {
 		resp.Body.Close()
-		p.hear()
-		return true
+		switch resp.StatusCode {
+		case http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+		default:
+			p.hear()
+			return true
+		}
 	}
 	if ctx.Err() == nil && !p.silent.Swap(true) {
 		p.say("has not answered since " + heard.Local().Format("2006-01-02 15:04:05Z07:00") + ": waiting for it")

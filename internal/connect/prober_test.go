@@ -47,32 +47,54 @@ func (f *freezer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// newFreezer returns a gateway, its network, what the commands say of it, and a function that asks it.
+func newFreezer(t *testing.T) (*freezer, *informertest.Network, *logtest.Log, func(path string) (*http.Response, error)) {
+	gateway := &freezer{line: make(chan string)}
+	network := informertest.NewNetwork(gateway)
+	transport := http.DefaultTransport.(*http.Transport)
+	dial := transport.DialContext
+	transport.DialContext = network.Dial
+	t.Cleanup(func() {
+		transport.CloseIdleConnections()
+		transport.DialContext = dial
+		network.Close()
+		time.Sleep(time.Second) // of a handler that was frozen
+	})
+	said := &logtest.Log{}
+	flags := connect.NewFlags()
+	flags.Err = said
+	flags.Use(network.URL().String())
+	client, err := flags.HTTPClient()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return gateway, network, said, func(path string) (*http.Response, error) { return client.Get(network.URL().String() + path) }
+}
+
+// TestSilentAfterPause: the time in which nothing was asked is none without an answer.
+func TestSilentAfterPause(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		gateway, _, _, get := newFreezer(t)
+		answer, err := get("/pods")
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer.Body.Close()
+		time.Sleep(time.Minute)
+		gateway.frozen.Store(true)
+		defer gateway.frozen.Store(false)
+		frozen := time.Now()
+		if _, err := get("/pods"); !errors.Is(err, connect.ErrSilent) || time.Since(frozen) < 30*time.Second {
+			t.Errorf("after %s: %v", time.Since(frozen), err)
+		}
+	})
+}
+
 // TestSilentGateway: a gateway that is slow, or has no events, is waited for. One that answers
 // nothing is named after 15 seconds, and fails what waits for it after 30, except open watches.
 func TestSilentGateway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		gateway := &freezer{line: make(chan string)}
-		network := informertest.NewNetwork(gateway)
-		transport := http.DefaultTransport.(*http.Transport)
-		dial := transport.DialContext
-		transport.DialContext = network.Dial
-		defer func() {
-			transport.CloseIdleConnections()
-			transport.DialContext = dial
-			network.Close()
-			time.Sleep(time.Second) // of a handler that was frozen
-		}()
-		var said logtest.Log
-		flags := connect.NewFlags()
-		flags.Err = &said
-		flags.Use(network.URL().String())
-		client, err := flags.HTTPClient()
-		if err != nil {
-			t.Fatal(err)
-		}
-		get := func(path string) (*http.Response, error) {
-			return client.Get(network.URL().String() + path)
-		}
+		gateway, network, said, get := newFreezer(t)
 		watch, err := get("/pods?watch=true")
 		if err != nil {
 			t.Fatal(err)
