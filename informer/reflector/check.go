@@ -88,14 +88,16 @@ func (w *watchdog[O]) check() *check {
 		case alike:
 			c.current = true
 		case behind:
-			if c.current = w.reaches(newest); !c.current {
+			if c.current = w.reaches(newest); !c.current && w.ctx.Err() == nil {
 				c.silent = w.replace(func() bool { return w.at.head >= newest })
 			}
 		case held:
 			c.silent = w.replace(func() bool { return false })
 		}
-		if c.current {
-			w.r.checked(began)
+		if c.current && !w.r.checked(began) { // the watch has yet to prove its history: the next check may end the suspicion
+			w.mu.Lock()
+			w.checked = nil
+			w.mu.Unlock()
 		}
 	}()
 	return c
@@ -212,7 +214,7 @@ func (w *watchdog[O]) reaches(rv uint64) bool {
 		reached := w.at.head >= rv
 		w.mu.Unlock()
 		if reached || w.ctx.Err() != nil {
-			return true
+			return reached
 		}
 		time.Sleep(checkGrace / looks)
 	}

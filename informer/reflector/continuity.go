@@ -30,8 +30,8 @@ const (
 	Diverged
 	// Watched: a list is complete, or a watch is open that sends what follows the sink's
 	// head. It is reported for each, before Proven; after Silent once a check of the watch has
-	// found nothing missing. When there is no such watch any more, Ended, Silent, Doubtful or
-	// Diverged follows.
+	// found nothing missing, from another goroutine, and perhaps after Proven. When there is no
+	// such watch any more, Ended, Silent, Doubtful or Diverged follows.
 	Watched
 	// Ended: the upstream has ended a watch in order. Watched, Doubtful or a list follows.
 	Ended

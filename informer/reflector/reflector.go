@@ -91,7 +91,8 @@ type Options struct {
 	Resume *Resume
 	// Continuity is called when it becomes doubtful whether the upstream continues the sink's
 	// history, when that is settled, and when a watch is open or has ended in order: by the
-	// goroutine of Run, which waits for a call by that of a check. It may be nil.
+	// goroutine of Run, and with Watched also by that of a check, which ends before its watch
+	// does. It may be nil.
 	Continuity func(Continuity)
 	// Failed is called for each failed list or watch, with its verb. It may be nil, as
 	// may Listed and Watched.

@@ -84,8 +84,9 @@ func (r *Reflector[O]) silent() {
 	}
 }
 
-// checked records that a check of the open watch, which began at a time, has found nothing missing.
-func (r *Reflector[O]) checked(began time.Time) {
+// checked records that a check of the open watch, which began at a time, has found nothing missing,
+// and reports whether no suspicion is left.
+func (r *Reflector[O]) checked(began time.Time) bool {
 	r.setCurrent(began)
 	r.mu.Lock()
 	passed := r.suspect.Load() && r.status.Phase == Watching
@@ -97,6 +98,7 @@ func (r *Reflector[O]) checked(began time.Time) {
 	if passed && r.opts.Continuity != nil {
 		r.opts.Continuity(Watched)
 	}
+	return !r.suspect.Load()
 }
 
 // contact records that the upstream sent n bytes.

@@ -4,6 +4,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -244,7 +245,7 @@ func (h *reads) upstreamState(r *http.Request) multiwatch.UpstreamState {
 	c := h.up.ContactUntil(r.Context(), time.Now())
 	since, message := c.Since, ""
 	if s.LastError != nil && (c.Err == nil || s.FailingSince.Before(since)) { // a refusal says nothing of the resource
-		since = s.LastKnown
+		since = cmp.Or(s.LastKnown, s.FailingSince)
 	}
 	switch {
 	case c.NotReady():

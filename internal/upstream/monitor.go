@@ -5,6 +5,7 @@ package upstream
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -77,10 +78,7 @@ func (u *Server) Monitor(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
-		heard := u.LastAnswer()
-		if heard.IsZero() {
-			heard = m.began
-		}
+		heard := cmp.Or(u.LastAnswer(), m.began)
 		m.mu.Lock()
 		due := m.err != nil || time.Since(heard) >= askAfter || time.Since(m.asked) >= maxAnswerAge
 		m.mu.Unlock()
@@ -167,7 +165,7 @@ func (u *Server) checkReady(ctx context.Context) error {
 		return u.probe(ctx) // it is not an API server's answer, but perhaps a load balancer's
 	}
 	if res.StatusCode == http.StatusTooManyRequests { // not by priority and fairness, which exempts /readyz
-		if time.Since(u.LastAnswer()) >= maxRefused {
+		if time.Since(cmp.Or(u.LastAnswer(), m.began)) >= maxRefused {
 			return notReady("/readyz: " + res.Status)
 		}
 		return nil
