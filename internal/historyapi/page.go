@@ -26,8 +26,8 @@ const (
 	// versions are compared for it, and their bytes.
 	maxCompared  = 3000
 	maxPageBytes = 16 << 20
-	// largePage and largeVersion are the size of the versions of a page, and of the two that are
-	// compared, from which on the page counts as a whole list (T10): decoded, versions take ten
+	// largePage and largeVersion are the size of the versions of a page, and of the two together
+	// that are compared, from which on the page counts as a whole list (T10): decoded, versions take ten
 	// times as much.
 	largePage    = 4 << 20
 	largeVersion = 256 << 10

@@ -84,5 +84,5 @@ func (p *Past) AcquireList(ctx context.Context, limit int64) (release func(), he
 
 // tooBusy is the answer if no slot for a list became free.
 func tooBusy() *metav1.Status {
-	return status.TooMany(fmt.Sprintf("%d answers from the past that are as large as whole lists are being made: try again, or ask for pages of up to %d objects", maxLists, smallList), listRetry)
+	return status.TooMany(fmt.Sprintf("%d answers from the past that are as large as whole lists are being made: try again, or ask for pages of up to %d objects, of the history for smaller ones", maxLists, smallList), listRetry)
 }
