@@ -106,7 +106,7 @@ try {
     ]);
     for (const { output } of results) process.stdout.write(output);
     console.log(`pictures are in ${shots}`);
-    if (short) console.log(`not run: the tests marked "make test-all runs it", and the files ${all.filter((name) => !names.includes(name)).join(', ')}; "make test-all" or "node test/run.mjs" runs them`);
+    if (short) console.log(`not run: the tests marked "make test-all runs it", some cases of explains, pictures, movement, and the files ${all.filter((name) => !names.includes(name)).join(', ')}; "make test-all" or "node test/run.mjs" runs them`);
     const failures = results.flatMap(({ failures }) => failures.split('\n').filter(Boolean));
     if (failures.length > 0) console.log(['failed:', ...failures.slice(0, 15), ...(failures.length > 15 ? [`and ${failures.length - 15} more, see above`] : [])].join('\n'));
     await end(Math.max(...results.map(({ code }) => code)));

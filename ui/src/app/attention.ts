@@ -47,8 +47,8 @@ const STATE_RANK: Record<string, number> = { failing: 0, unknown: 10, pending: 2
 const rank = (need: Need): number => STATE_RANK[need.state] + (need.state === 'failing' ? (RANK[need.reason] ?? 3) : 0);
 
 /**
- * Groups the unhealthy Pods of a cluster. `now` is in seconds since 1970. `found`: the gateway's findings are known. They have the Jobs
- * that failed, which decide whether their Pods may fail.
+ * Groups the unhealthy Pods of a cluster. `now` is in seconds since 1970. `found`: the gateway's findings have the Jobs that failed,
+ * which decide whether their Pods may fail.
  */
 export function needsOf(cluster: Cluster, look: Uint8Array, now: number, found = false): Need[] {
   const groups = new Map<string, Need>();

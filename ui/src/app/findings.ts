@@ -3,7 +3,7 @@
 
 /** What fails and is not on the board: rollouts, quotas, autoscalers, Jobs, claims, what is stuck in its deletion. */
 
-import { signal } from '@preact/signals';
+import { batch, signal } from '@preact/signals';
 import { extensionURL, request } from './api';
 import { beside, type Finding } from './attention';
 import { lost } from './contact';
@@ -18,14 +18,25 @@ const maxNamespaces = 10;
 
 /** The last answer, without what the board shows; null before the first one, and if the gateway gives none. */
 export const findings = signal<Finding[] | null>(null);
+/** Whether the findings have all Jobs that failed: in each namespace they are recorded, and may be listed. */
+export const jobsFound = signal(false);
+
+interface Answer {
+  items: Finding[];
+  denied?: string[];
+  notRecorded?: string[];
+}
 
 /** Requests the findings at a moment as /at takes it, or now if that is empty. */
 async function loadFindings(at: string, namespaces: string[] | null, signal: AbortSignal): Promise<void> {
   let all: Finding[] | null = [];
+  let jobs = !namespaces || namespaces.length <= maxNamespaces;
   for (const namespace of namespaces?.slice(0, maxNamespaces) ?? ['']) {
     try {
       const response = await request(extensionURL('findings', { ...(at && { at }), ...(namespace && { namespace }) }), { signal });
-      all = response.ok ? [...(all ?? []), ...((await response.json()) as { items: Finding[] }).items] : null;
+      const answer = response.ok ? ((await response.json()) as Answer) : null;
+      all = answer && [...(all ?? []), ...answer.items];
+      jobs &&= ![...(answer?.denied ?? []), ...(answer?.notRecorded ?? [])].includes('jobs.batch');
     } catch {
       all = null; // nothing is recorded, or there is no contact: the list has what the board shows
     }
@@ -33,7 +44,11 @@ async function loadFindings(at: string, namespaces: string[] | null, signal: Abo
   }
   if (namespaces && namespaces.length > maxNamespaces && all?.length === 0) all = null; // not all were checked
   // Without contact, the last ones are as good as the board.
-  if (!signal.aborted && (all || !lost.peek())) findings.value = all && beside(all);
+  if (signal.aborted || (!all && lost.peek())) return;
+  batch(() => {
+    findings.value = all && beside(all);
+    jobsFound.value = all !== null && jobs;
+  });
 }
 
 /** Requests the findings, of a moment once it is looked at, and now again and again, until the returned function is called. */

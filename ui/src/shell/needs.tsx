@@ -5,7 +5,7 @@ import { useEffect } from 'preact/hooks';
 import { absent, lost, misplaced } from '../app/contact';
 import { failingSince, othersOf, nodeNeeds, needsOf, type Finding, type Need } from '../app/attention';
 import { exactly, failingOf, type Failing } from '../app/failing';
-import { findings, followFindings } from '../app/findings';
+import { findings, followFindings, jobsFound } from '../app/findings';
 import { refresh, cluster, filter, mode, scope, selection, selectionOf, selectRow, status } from '../app/state';
 import type { BoardView } from '../board/view';
 import { besideReason } from '../data/crash';
@@ -29,7 +29,7 @@ export function Needs({ board }: { board: BoardView }) {
   // A board of another moment says nothing about the shown one.
   const other = misplaced.value || absent.value !== '';
   const nodes = other ? [] : nodeNeeds(cluster);
-  const all = other ? [] : needsOf(cluster, board.engine.look, now, findings.value !== null);
+  const all = other ? [] : needsOf(cluster, board.engine.look, now, jobsFound.value);
   const found = other ? [] : (findings.value ?? []);
   const more = [nodes, found, all].reduce((sum, list) => sum + Math.max(0, list.length - maxEntries), 0);
   const point = (rows: number[]): void => {
