@@ -256,7 +256,7 @@ func TestA3Kubectl(t *testing.T) {
 			}
 
 			straight := append(append([]string{}, command...), "--kubeconfig", cluster.Kubeconfig(), "-n", ns)
-			for _, line := range commandsFor(name, commonReads) {
+			for _, line := range commandsFor(name, commonReads, len(commonReads)) {
 				args := strings.Fields(line)
 				var want, got string
 				for range 20 { // ages and heartbeats may change between the two commands

@@ -224,15 +224,11 @@ delete configmaps --all
 // second does not.
 const editor = "KUBE_EDITOR=sed -i s/red/pink/"
 
-// commandsFor returns the commands to run with a kubectl: all with localcluster's (two of
-// each kind in make test), and the first of each kind with another, which mostly sends the
-// same requests.
-func commandsFor(kubectl, all string) (commands []string) {
-	most := len(all)
+// commandsFor returns the commands to run with a kubectl: with localcluster's so many of each
+// kind, and the first of each kind with another, which mostly sends the same requests.
+func commandsFor(kubectl, all string, most int) (commands []string) {
 	if kubectl != ownKubectl {
 		most = 1
-	} else if testing.Short() {
-		most = 2
 	}
 	seen := map[string]int{}
 	for line := range strings.Lines(strings.TrimSpace(all)) {
@@ -255,7 +251,7 @@ func TestKubectlSession(t *testing.T) {
 			t.Parallel()
 			ns := [2]string{namespace(t, "-direct"), namespace(t, "-gateway")}
 			dir := manifests(t)
-			for _, line := range commandsFor(name, session) {
+			for _, line := range commandsFor(name, session, len(session)) {
 				out := both(t, command, ns, dir, []string{editor}, strings.Fields(line)...)
 				if out[via] != out[straight] {
 					t.Errorf("kubectl %s(-direct +gateway)\n%s", line, cmp.Diff(out[straight], out[via]))
@@ -265,37 +261,38 @@ func TestKubectlSession(t *testing.T) {
 	}
 }
 
-// reads are commands that only read, besides those of TestA3Kubectl.
+// reads are commands that only read, besides those of TestA3Kubectl. make test runs four of each
+// kind.
 const reads = `
+get pods -A --chunk-size=3 -o wide
+get widgets.v1.example.com -o yaml
+get deployment web --subresource=status
+get --raw /api/v1/namespaces/default
+describe deployment web
+describe widget w
+describe namespace kube-system
+describe node node-0
 get all
 get pods --show-labels --sort-by=.metadata.name
 get pods -o custom-columns=NAME:.metadata.name,NODE:.spec.nodeName
 get pods -o go-template={{range.items}}{{.metadata.name}}{{end}}
 get pods --chunk-size=1
-get pods -A --chunk-size=3 -o wide
 get pods -L app --no-headers
 get pods --field-selector=status.phase=Running,spec.nodeName!=nowhere -l app=web -o name
 get deployment web -o yaml --show-managed-fields
-get deployment web --subresource=status
 get widgets
-get widgets.v1.example.com -o yaml
 get crd widgets.example.com
 get configmap nothing --ignore-not-found
 get pods -n nowhere
-get --raw /api/v1/namespaces/default
 get -f first.yaml
 get componentstatuses
 events
 events --for=deployment/web
 get events --sort-by=.metadata.creationTimestamp --field-selector=involvedObject.kind=Deployment
-describe deployment web
 describe pods -l app=web
 describe configmap settings
 describe service web
-describe namespace kube-system
-describe node node-0
 describe crd widgets.example.com
-describe widget w
 describe pod nothing
 diff -f first.yaml
 diff -f second.yaml
@@ -316,6 +313,10 @@ logs web-0
 
 // TestKubectlReads: commands that only read print the same at both sides.
 func TestKubectlReads(t *testing.T) {
+	most := len(reads)
+	if testing.Short() {
+		most = 4
+	}
 	ns := namespace(t)
 	dir := manifests(t)
 	kubectl(t, "-n", ns, "apply", "-f", filepath.Join(dir, "first.yaml"))
@@ -326,7 +327,7 @@ func TestKubectlReads(t *testing.T) {
 	for name, command := range kubectls(t) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			for _, line := range commandsFor(name, reads) {
+			for _, line := range commandsFor(name, reads, most) {
 				var out [2]string
 				for range 10 { // objects may change between the two commands
 					out = both(t, command, [2]string{ns, ns}, dir, nil, strings.Fields(line)...)
