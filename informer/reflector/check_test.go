@@ -188,7 +188,7 @@ func TestSuspect(t *testing.T) {
 		if err := r.Run(ctx); err != nil {
 			t.Error(err)
 		}
-		if n := len(watched); n < 1 || watched[n-1] < 5*time.Second || n > 1 && watched[n-2] > 5*time.Second {
+		if n := len(watched); n < 2 || watched[n-1] < 5*time.Second || watched[n-2] > 5*time.Second {
 			t.Errorf("watched after %v, want at the begin, and once that has passed a check", watched)
 		}
 		synctest.Wait()
@@ -197,4 +197,33 @@ func TestSuspect(t *testing.T) {
 		}
 		time.Sleep(10 * time.Minute) // until the upstream has written what nobody reads
 	})
+}
+
+// TestSharedSuspicion: a reflector that takes the place of one with a silent watch does not report
+// that it watches before a check.
+func TestSharedSuspicion(t *testing.T) {
+	for _, suspected := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			list := script.Answer{Want: script.Streaming, Stall: true, Body: script.Event("ADDED", "a", 3) + script.Bookmark(10, true)}
+			up := script.NewConnections(&script.Upstream{T: t, Answers: []script.Answer{script.Probe, list}})
+			u, _ := url.Parse("http://upstream/api/v1/pods")
+			var suspect atomic.Bool
+			suspect.Store(suspected)
+			began, watched := time.Now(), time.Duration(-1)
+			r := New(Objects(false), &recordingSink{}, Options{Transport: up, URL: u, Watchdog: true, Suspect: &suspect, Continuity: func(c Continuity) {
+				if c == Watched && watched < 0 {
+					watched = time.Since(began)
+				}
+			}})
+			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+			defer cancel()
+			if err := r.Run(ctx); err != nil {
+				t.Error(err)
+			}
+			if watched < 0 || suspected != (watched >= checkWait) {
+				t.Errorf("suspected %v: watched after %v", suspected, watched)
+			}
+			time.Sleep(10 * time.Minute) // until the upstream has written what nobody reads
+		})
+	}
 }

@@ -343,7 +343,7 @@ func TestObservedWithoutWatch(t *testing.T) {
 }
 
 // TestWatchBehind: the events that a watch sent since it was last known to lack nothing, until it
-// was found to be behind, came late, and so do those of the next ones, until one is not behind.
+// was found to be behind, came late, and so do those of the next ones, until one is watched.
 func TestWatchBehind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := newFakeAPI(t)
@@ -367,7 +367,7 @@ func TestWatchBehind(t *testing.T) {
 		if until := past.KnownUntil(late.At, r.Sync(t.Context(), pods)); !until.Truncate(time.Millisecond).Equal(want.Since) {
 			t.Errorf("known until %v, want %v", until, want.Since)
 		}
-		time.Sleep(3 * time.Second) // in which the next watches are behind, too
+		time.Sleep(3 * time.Second) // until a watch has passed a check
 		record.Continuity(reflector.Watched)
 		g.watched()
 		if gaps := st.Gaps()[before:]; len(gaps) != 1 || gaps[0].Since != want.Since || gaps[0].Until.Sub(late.At) < 3*time.Second {
