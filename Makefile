@@ -67,13 +67,13 @@ demo: bin/watchkeeper ## Serves a recorded incident (a rollout, a crash loop, a 
 	@exec bin/watchkeeper open demo/incident.wkr --port "$(PORT)"
 
 .PHONY: test
-test: build ## Runs the tests that protect a change (8 minutes). It prints what it leaves to test-all.
+test: build ## Runs the tests that protect a change (about 12 minutes). It prints what it leaves to test-all.
 	@scripts/deps test
 	@scripts/gofmt
 	@scripts/test -short
 
 .PHONY: test-all
-test-all: build ## Runs all tests except the soak tests (about 30 minutes). One part: scripts/test PART.
+test-all: build ## Runs all tests except the soak tests (more than an hour). One part: scripts/test PART.
 	@scripts/deps test-all
 	@scripts/gofmt
 	@scripts/test
