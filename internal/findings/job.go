@@ -13,6 +13,7 @@ import (
 	"github.com/robfig/cron/v3"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/watchkeeper/watchkeeper/internal/api"
 	"github.com/watchkeeper/watchkeeper/internal/change"
@@ -66,17 +67,17 @@ func (s *State) overdue(g *group) {
 		}
 		self := refOf("CronJob", c.Namespace, c.Name)
 		begin := later(c.CreationTimestamp.Time, change.Written(c.ManagedFields, "", time.Time{}))
-		zones := allZones
 		if last != nil {
-			begin, zones = later(begin, last.Time), zonesOf(schedule, last.Time)
+			begin = later(begin, last.Time)
 		}
-		due := next(schedule, begin, zones)
+		start := begin
 		if c.Spec.StartingDeadlineSeconds != nil { // no Job is created for an earlier time
-			begin = later(begin, now.Add(-time.Duration(min(*c.Spec.StartingDeadlineSeconds, 1e9))*time.Second))
+			start = later(begin, now.Add(-time.Duration(min(*c.Spec.StartingDeadlineSeconds, 1e9))*time.Second))
 		}
-		if start := next(schedule, begin, zones); start.IsZero() || now.Sub(start) < maxJobDelay {
+		if next(schedule, last, start, now.Add(-maxJobDelay)).IsZero() {
 			continue
 		}
+		due := next(schedule, last, begin, now.Add(-maxJobDelay))
 		f := g.of(self, "", api.SeverityCritical)
 		f.Objects = append(f.Objects, self)
 		f.from(due)
@@ -87,39 +88,45 @@ func (s *State) overdue(g *group) {
 	}
 }
 
-// zonesOf returns the zones in which a schedule may have a time, all if there is none. The time may
-// be of before or after a change of daylight saving.
-func zonesOf(schedule cron.Schedule, at time.Time) (zones []*time.Location) {
+// next returns the first time after another that a schedule has; the zero time if it has none, or if
+// that may be after end. A schedule without a zone is in that of kube-controller-manager, which is not
+// known: it may be any in which the last time is one of the schedule. The latest of their times counts.
+func next(schedule cron.Schedule, last *metav1.Time, after, end time.Time) (at time.Time) {
 	for _, zone := range allZones {
-		if slices.ContainsFunc([]time.Duration{-time.Hour, 0, time.Hour}, func(shift time.Duration) bool {
-			t := at.Add(shift).In(zone)
-			return schedule.Next(t.Add(-time.Second)).Equal(t)
-		}) {
-			zones = append(zones, zone)
+		t := schedule.Next(after.In(zone))
+		if t.IsZero() { // it has none for years
+			return t
+		}
+		switch {
+		case last != nil && !fits(schedule, last.In(zone)):
+		case t.After(end):
+			return time.Time{}
+		default:
+			at = later(at, t)
 		}
 	}
-	if zones == nil {
-		return allZones
+	if at.IsZero() && last != nil { // it was another schedule's
+		return next(schedule, nil, after, end)
 	}
-	return zones
+	return at
 }
 
-// allZones has the offsets of all zones.
+// fits reports whether a schedule may have a time, which may be of before or after a change of
+// daylight saving.
+func fits(schedule cron.Schedule, at time.Time) bool {
+	return slices.ContainsFunc([]time.Duration{0, -time.Hour, time.Hour}, func(shift time.Duration) bool {
+		t := at.Add(shift)
+		return schedule.Next(t.Add(-time.Second)).Equal(t)
+	})
+}
+
+// allZones has the offsets of all zones, UTC first: in most clusters it is that.
 var allZones = func() (all []*time.Location) {
 	for offset := -12 * time.Hour; offset <= 14*time.Hour; offset += 15 * time.Minute {
 		all = append(all, time.FixedZone("", int(offset.Seconds())))
 	}
-	return all
+	return slices.Insert(all, 0, time.UTC)
 }()
-
-// next returns the first time after another that a schedule has, in the zone in which that is last.
-// A schedule without a zone is in that of kube-controller-manager, which is not known.
-func next(schedule cron.Schedule, after time.Time, zones []*time.Location) (at time.Time) {
-	for _, zone := range zones {
-		at = later(at, schedule.Next(after.In(zone)))
-	}
-	return at
-}
 
 func later(a, b time.Time) time.Time {
 	if b.After(a) {
