@@ -145,10 +145,10 @@ func (r *resolver) find(text string) (named, error) {
 // path returns the API path; without a namespace, that of the collection in all
 // namespaces.
 func (n named) path(namespace string) string {
-	path := n.resource.Path()
-	if n.namespaced && namespace != "" {
-		path = n.resource.ListPath(namespace)
+	if !n.namespaced {
+		namespace = ""
 	}
+	path := n.resource.ListPath(namespace)
 	if n.name != "" {
 		path += "/" + n.name
 	}

@@ -40,7 +40,7 @@ func (s *State) autoscalersFound(g *group) {
 				c.Type == autoscalingv2.AbleToScale && c.Status == corev1.ConditionFalse:
 				f = find(string(c.Type), api.SeverityWarning, "cannot scale")
 			case c.Type == autoscalingv2.ScalingLimited && c.Status == corev1.ConditionTrue && c.Reason == "TooManyReplicas":
-				f = find(string(c.Type), api.SeverityWarning, fmt.Sprintf("at its maximum of %s", count(int(h.Spec.MaxReplicas), "replica")))
+				f = find(string(c.Type), api.SeverityWarning, fmt.Sprintf("at its maximum of %s", words.Count(int(h.Spec.MaxReplicas), "replica")))
 			default:
 				continue
 			}

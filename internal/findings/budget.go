@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/watchkeeper/watchkeeper/internal/api"
+	"github.com/watchkeeper/watchkeeper/internal/words"
 )
 
 // budgetsFound finds PodDisruptionBudgets that allow no eviction, while Pods that they select
@@ -62,7 +63,7 @@ func (s *State) budgetsFound(g *group) {
 		if more := len(nodes) - 1; more > 0 {
 			names += fmt.Sprintf(" and %d more", more)
 		}
-		f.Title = fmt.Sprintf("allows no disruption: %s on the cordoned Node %s", count(len(f.Objects), "Pod"), names)
+		f.Title = fmt.Sprintf("allows no disruption: %s on the cordoned Node %s", words.Count(len(f.Objects), "Pod"), names)
 		f.say(budgetSays(b))
 	}
 }

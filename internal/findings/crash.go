@@ -14,6 +14,7 @@ import (
 
 	"github.com/watchkeeper/watchkeeper/internal/api"
 	"github.com/watchkeeper/watchkeeper/internal/change"
+	"github.com/watchkeeper/watchkeeper/internal/words"
 )
 
 // A trouble is why a Pod fails, by the container that says most.
@@ -104,7 +105,7 @@ func (s *State) troubled(g *group, rule string, says func(*corev1.Pod, *Finding)
 			ends[f] = t.end
 		}
 		f.refine = func(f *Finding) {
-			f.Title = count(len(f.Objects), "Pod") + " " + reasons[f]
+			f.Title = words.Count(len(f.Objects), "Pod") + " " + reasons[f]
 			if end := ends[f]; end != nil {
 				f.Title += " · " + besideReason(endWords(end), reasons[f])
 			}
@@ -154,7 +155,7 @@ func (s *State) creating(g *group) {
 		f.Objects = append(f.Objects, podRef(pod))
 		f.from(since)
 		f.say(s.warning(string(pod.UID), "BackOff", "FailedScheduling").says())
-		f.refine = func(f *Finding) { f.Title = count(len(f.Objects), "Pod") + " ContainerCreating" }
+		f.refine = func(f *Finding) { f.Title = words.Count(len(f.Objects), "Pod") + " ContainerCreating" }
 	}
 }
 

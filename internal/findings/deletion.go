@@ -14,6 +14,7 @@ import (
 	"github.com/watchkeeper/watchkeeper/informer/scan"
 	"github.com/watchkeeper/watchkeeper/internal/api"
 	"github.com/watchkeeper/watchkeeper/internal/change"
+	"github.com/watchkeeper/watchkeeper/internal/words"
 	"github.com/watchkeeper/watchkeeper/internal/workload"
 )
 
@@ -82,7 +83,7 @@ func (s *State) deletions(g *group) {
 		f.refine = func(f *Finding) {
 			f.Title = "Terminating"
 			if pod {
-				f.Title = count(len(f.Objects), "Pod") + " Terminating"
+				f.Title = words.Count(len(f.Objects), "Pod") + " Terminating"
 			}
 			if held != "" {
 				f.Title += ", held by finalizer " + held

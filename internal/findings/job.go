@@ -17,6 +17,7 @@ import (
 
 	"github.com/watchkeeper/watchkeeper/internal/api"
 	"github.com/watchkeeper/watchkeeper/internal/change"
+	"github.com/watchkeeper/watchkeeper/internal/words"
 )
 
 // jobsFound finds failed Jobs. Of a CronJob's, the failed ones count since the last one that
@@ -42,7 +43,7 @@ func (s *State) jobsFound(g *group) {
 				f.refine = func(f *Finding) {
 					f.Title = "Failed"
 					if f.Subject.Kind != "Job" {
-						f.Title = count(len(f.Objects), "Job") + " Failed"
+						f.Title = words.Count(len(f.Objects), "Job") + " Failed"
 					}
 				}
 			}

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/watchkeeper/watchkeeper/internal/api"
+	"github.com/watchkeeper/watchkeeper/internal/words"
 )
 
 // nodesFound finds Nodes that are not ready or under pressure, with the Pods on them.
@@ -28,19 +29,19 @@ func (s *State) nodesFound(g *group) {
 				f.Objects = append(f.Objects, podRef(pod))
 			}
 		}
-		var words []string
+		var said []string
 		if c := notReadyNode(node); c != nil {
 			f.Severity, bad = api.SeverityCritical, []corev1.NodeCondition{*c}
 		}
 		for _, c := range bad {
 			f.say(because(c.Reason, c.Message))
 			f.from(transition(node, c.LastTransitionTime))
-			words = append(words, conditionWords(c))
+			said = append(said, conditionWords(c))
 		}
 		pods := len(f.Objects) - 1
-		f.Title = strings.Join(words, ", ")
+		f.Title = strings.Join(said, ", ")
 		if pods > 0 {
-			f.Title += fmt.Sprintf(" · %s on it", count(pods, "Pod"))
+			f.Title += fmt.Sprintf(" · %s on it", words.Count(pods, "Pod"))
 		}
 	}
 }
@@ -59,7 +60,7 @@ func (s *State) nodesDeleted(g *group) {
 			f.Objects = append(f.Objects, f.Subject)
 		}
 		f.Objects = append(f.Objects, podRef(pod))
-		f.Title = "does not exist · " + count(len(f.Objects)-1, "Pod") + " on it"
+		f.Title = "does not exist · " + words.Count(len(f.Objects)-1, "Pod") + " on it"
 	}
 }
 

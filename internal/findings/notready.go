@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/watchkeeper/watchkeeper/internal/change"
+	"github.com/watchkeeper/watchkeeper/internal/words"
 )
 
 // maxProbeAge is how old the last Event about a failed probe may be: the kubelet repeats it
@@ -39,10 +40,10 @@ func (s *State) notReady(g *group) {
 				f.say(because(c.Reason, c.Message))
 			}
 			f.refine = func(f *Finding) {
-				f.Title = count(len(f.Objects), "Pod") + " not ready"
+				f.Title = words.Count(len(f.Objects), "Pod") + " not ready"
 				for text := range f.said {
 					if kind, _, ok := strings.Cut(strings.TrimPrefix(text, "Unhealthy: "), " probe failed"); ok {
-						f.Title = count(len(f.Objects), "Pod") + " not ready: " + strings.ToLower(kind) + " probe failed"
+						f.Title = words.Count(len(f.Objects), "Pod") + " not ready: " + strings.ToLower(kind) + " probe failed"
 						break
 					}
 				}

@@ -4,7 +4,6 @@
 package findings
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -161,14 +160,6 @@ func quotaNames(text string) (names []string) {
 	}
 }
 
-// count returns a number and a noun: "1 Pod", "3 Pods".
-func count(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
-}
-
 // maxText bounds a message, in bytes.
 const maxText = 400
 
@@ -183,13 +174,10 @@ func oneLine(text string) string {
 
 // because joins what is known of a reason.
 func because(parts ...string) string {
-	var known []string
-	for _, part := range parts {
-		if part = oneLine(part); part != "" {
-			known = append(known, part)
-		}
+	for i, part := range parts {
+		parts[i] = oneLine(part)
 	}
-	return strings.Join(known, ": ")
+	return change.Because(parts...)
 }
 
 // minAge is after which time a Pod that is not ready, and an object that is being deleted, is

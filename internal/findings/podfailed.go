@@ -11,6 +11,7 @@ import (
 
 	"github.com/watchkeeper/watchkeeper/internal/api"
 	"github.com/watchkeeper/watchkeeper/internal/change"
+	"github.com/watchkeeper/watchkeeper/internal/words"
 	"github.com/watchkeeper/watchkeeper/internal/workload"
 )
 
@@ -42,7 +43,7 @@ func (s *State) failedPods(g *group) {
 		f.from(since)
 		f.say(pod.Status.Message, disruption(pod))
 		f.refine = func(f *Finding) {
-			f.Title = count(len(f.Objects), "Pod") + " " + reason
+			f.Title = words.Count(len(f.Objects), "Pod") + " " + reason
 			if end != nil && pod.Status.Reason == "" {
 				f.Title += " · " + besideReason(endWords(end), reason)
 			}
@@ -102,7 +103,7 @@ func (s *State) preempt(g *group, workload, pod Ref, seen map[Ref]bool) *Finding
 		seen[pod] = true
 		f.Objects = append(f.Objects, pod)
 	}
-	f.refine = func(f *Finding) { f.Title = count(len(f.Objects), "Pod") + " preempted" }
+	f.refine = func(f *Finding) { f.Title = words.Count(len(f.Objects), "Pod") + " preempted" }
 	return f
 }
 

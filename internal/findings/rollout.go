@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/watchkeeper/watchkeeper/internal/api"
+	"github.com/watchkeeper/watchkeeper/internal/words"
 )
 
 // rollouts finds Deployments whose rollout does not progress. What other rules have found of their
@@ -24,7 +25,7 @@ func (s *State) rollouts(g *group) {
 			if d.Spec.Replicas != nil {
 				wanted = *d.Spec.Replicas
 			}
-			title := fmt.Sprintf("rollout does not progress: %d of %s updated, %d available", d.Status.UpdatedReplicas, count(int(wanted), "replica"), d.Status.AvailableReplicas)
+			title := fmt.Sprintf("rollout does not progress: %d of %s updated, %d available", d.Status.UpdatedReplicas, words.Count(int(wanted), "replica"), d.Status.AvailableReplicas)
 			subject := refOf("Deployment", d.Namespace, d.Name)
 			if other := g.ofPods(subject); other != nil {
 				other.Title += "; " + title

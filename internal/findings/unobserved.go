@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/watchkeeper/watchkeeper/internal/api"
+	"github.com/watchkeeper/watchkeeper/internal/words"
 )
 
 // Unobserved is the name of the rule of [Unknowns] and [NoAnswer], which is about the record
@@ -59,7 +60,7 @@ func Unknowns(all []Unknown) (found []*Finding) {
 		}
 		slices.Sort(names)
 		names = slices.Compact(names)
-		f.Title = fmt.Sprintf("%s not observed: %s", count(len(names), "resource"), strings.Join(names, ", "))
+		f.Title = fmt.Sprintf("%s not observed: %s", words.Count(len(names), "resource"), strings.Join(names, ", "))
 		for _, name := range names {
 			f.Objects = append(f.Objects, Ref{Kind: name})
 		}

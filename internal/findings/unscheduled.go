@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/watchkeeper/watchkeeper/internal/change"
+	"github.com/watchkeeper/watchkeeper/internal/words"
 )
 
 // unscheduled finds Pods for which the scheduler finds no Node, or at which it has not looked for a
@@ -39,7 +40,7 @@ func (s *State) unscheduled(g *group) {
 		if len(f.Related) == 0 {
 			f.Related = s.closedNodes()
 		}
-		f.refine = func(f *Finding) { f.Title = count(len(f.Objects), "Pod") + " Pending, not scheduled" }
+		f.refine = func(f *Finding) { f.Title = words.Count(len(f.Objects), "Pod") + " Pending, not scheduled" }
 	}
 }
 
