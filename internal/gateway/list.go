@@ -14,6 +14,7 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/sheet"
 	"github.com/watchkeeper/watchkeeper/internal/status"
 	"github.com/watchkeeper/watchkeeper/internal/wire"
+	"github.com/watchkeeper/watchkeeper/internal/workbookapi"
 )
 
 // list answers a LIST (docs/kubernetes-watch.md, "LIST").
@@ -61,7 +62,7 @@ func (h *reads) list(w *responseRecorder, r *http.Request, q *query, s store) er
 			return e.List(f, head, p.items)
 		}
 		defer encoded()
-		return wire.ListXLSX(workbook, f, head, p.items)
+		return workbookapi.List(workbook, f, head, p.items)
 	})
 }
 

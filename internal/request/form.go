@@ -6,7 +6,8 @@ package request
 import (
 	"net/http"
 
-	"github.com/watchkeeper/watchkeeper/internal/sheet"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	"github.com/watchkeeper/watchkeeper/internal/status"
 	"github.com/watchkeeper/watchkeeper/internal/wire"
 )
@@ -26,7 +27,7 @@ func (rd *Read) Negotiate(r *http.Request, typed bool, cbor func() bool) (f Form
 		f.Form = wire.Form{Fields: rd.Fields, File: rd.File, Changes: rd.Changes, Pretty: rd.Verb != Watch && rd.File == 0 && status.WantsPretty(r)}
 		if rd.File == wire.XLSX {
 			f.Sheet = wire.SheetOf{
-				Resource:  sheet.Resource{Group: rd.Resource.Group, Version: rd.Resource.Version, Resource: rd.Resource.Name},
+				Resource:  schema.GroupVersionResource{Group: rd.Resource.Group, Version: rd.Resource.Version, Resource: rd.Resource.Name},
 				Namespace: rd.Namespace,
 			}
 			if rd.Options.LabelSelector != nil {

@@ -12,15 +12,19 @@ import (
 	"github.com/watchkeeper/watchkeeper/informer/scan"
 )
 
+// RowColumns is how many columns of a row come before those of the paths: namespace, name,
+// uid and resourceVersion.
+const RowColumns = 4
+
 // csvColumns are the columns of a row that CSV begins with; uid and resourceVersion are
 // left out.
-const csvColumns, rowColumns = 2, 4
+const csvColumns = 2
 
 // listCSV writes a list as CSV (RFC 4180): a header, and a record for each object with its
 // namespace, its name and the values of the paths. The records are the same whatever the
 // cache holds, so that they are made for each list.
 func listCSV(paths *scan.Paths, items []*scan.Object) (*Body, error) {
-	head := append([]string{"namespace", "name"}, paths.Columns()[rowColumns:]...)
+	head := append([]string{"namespace", "name"}, paths.Columns()[RowColumns:]...)
 	b := &Body{}
 	text, err := csvText([][]string{head})
 	if err != nil {
@@ -37,7 +41,7 @@ func listCSV(paths *scan.Paths, items []*scan.Object) (*Body, error) {
 				return err
 			}
 			record := make([]string, 0, len(values))
-			for _, value := range slices.Delete(values, csvColumns, rowColumns) {
+			for _, value := range slices.Delete(values, csvColumns, RowColumns) {
 				cell, err := csvCell(value)
 				if err != nil {
 					return err

@@ -8,9 +8,9 @@ import (
 	"strings"
 
 	"github.com/munnerz/goautoneg"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/watchkeeper/watchkeeper/informer/scan"
-	"github.com/watchkeeper/watchkeeper/internal/sheet"
 )
 
 // ErrForm marks an object that cannot be written exactly in the requested form.
@@ -95,7 +95,7 @@ const XLSXType = "application/vnd.openxmlformats-officedocument.spreadsheetml.sh
 
 // A SheetOf is the list that a tab of a workbook has.
 type SheetOf struct {
-	Resource            sheet.Resource
+	Resource            schema.GroupVersionResource
 	Namespace, Selector string
 }
 

@@ -163,7 +163,7 @@ func (b *Body) finish(f Form) (*Body, error) {
 	return b, nil
 }
 
-// List returns the body of a LIST, in any form but XLSX: see [ListXLSX].
+// List returns the body of a LIST, in any form but XLSX, which is written by internal/workbookapi.
 func (e *Encoder) List(f Form, h ListHead, items []*scan.Object) (*Body, error) {
 	switch {
 	case f.File == CSV:

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package wire
+package workbookapi
 
 import (
 	"encoding/json"
@@ -9,15 +9,16 @@ import (
 
 	"github.com/watchkeeper/watchkeeper/informer/scan"
 	"github.com/watchkeeper/watchkeeper/internal/sheet"
+	"github.com/watchkeeper/watchkeeper/internal/wire"
 )
 
-// ListXLSX returns a list as an .xlsx file with one tab, which "watchkeeper sheet" can apply.
+// List returns a list as an .xlsx file with one tab, which "watchkeeper sheet" can apply.
 // The error wraps [sheet.ErrInvalid] if a workbook cannot have the list, or the budget is too
 // small.
-func ListXLSX(b *sheet.Budget, f Form, h ListHead, items []*scan.Object) (*Body, error) {
+func List(b *sheet.Budget, f wire.Form, h wire.ListHead, items []*scan.Object) (*wire.Body, error) {
 	tab := sheet.Tab{
-		Name: sheet.TabName(f.Sheet.Resource.Resource, nil), Resource: f.Sheet.Resource, Kind: strings.TrimSuffix(h.Kind, "List"),
-		Namespace: f.Sheet.Namespace, Selector: f.Sheet.Selector, Columns: f.Fields.Columns()[rowColumns:], Rows: make([]sheet.Row, len(items)),
+		Name: sheet.TabName(f.Sheet.Resource.Resource, nil), Resource: sheet.Resource(f.Sheet.Resource), Kind: strings.TrimSuffix(h.Kind, "List"),
+		Namespace: f.Sheet.Namespace, Selector: f.Sheet.Selector, Columns: f.Fields.Columns()[wire.RowColumns:], Rows: make([]sheet.Row, len(items)),
 	}
 	var row []byte
 	for i, o := range items {
@@ -35,9 +36,9 @@ func ListXLSX(b *sheet.Budget, f Form, h ListHead, items []*scan.Object) (*Body,
 				return nil, err
 			}
 		}
-		r.Values = values[rowColumns:]
+		r.Values = values[wire.RowColumns:]
 	}
 	book := sheet.Workbook{Tabs: []sheet.Tab{tab}}
 	file, err := book.XLSX(b)
-	return NewBody(string(file)), err
+	return wire.NewBody(string(file)), err
 }
