@@ -9,40 +9,29 @@ import (
 	"encoding/hex"
 	"errors"
 	"net/http"
-	"slices"
 	"strings"
-	"sync"
 	"time"
 
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apiserver/pkg/authentication/authenticator"
-	"k8s.io/apiserver/pkg/authentication/authenticatorfactory"
 	"k8s.io/apiserver/pkg/authentication/group"
 	"k8s.io/apiserver/pkg/authentication/request/bearertoken"
-	"k8s.io/apiserver/pkg/authentication/request/headerrequest"
 	"k8s.io/apiserver/pkg/authentication/request/union"
 	"k8s.io/apiserver/pkg/authentication/request/websocket"
 	"k8s.io/apiserver/pkg/authentication/user"
-	"k8s.io/apiserver/pkg/server/dynamiccertificates"
-	"k8s.io/client-go/kubernetes"
 
 	"github.com/watchkeeper/watchkeeper/internal/upstream"
 )
 
 const (
-	// callTimeout bounds a review, as in the API server's delegating authenticator.
-	callTimeout = 10 * time.Second
+	// ReviewTimeout bounds a review of a caller, as in the API server's delegating authenticator.
+	ReviewTimeout = 10 * time.Second
 	// readyTimeout bounds the wait for the cluster's CAs at the start.
 	readyTimeout = 3 * time.Second
-	// The ConfigMap that has the CAs of clients and of front proxies. The API server writes
-	// it, and extension API servers read it.
-	authenticationNamespace = "kube-system"
-	authenticationConfigMap = "extension-apiserver-authentication"
+	// CANamespace and CAConfigMap name the ConfigMap that has the CAs of clients and of front
+	// proxies. The API server writes it, and extension API servers read it.
+	CANamespace = "kube-system"
+	CAConfigMap = "extension-apiserver-authentication"
 )
-
-// reviewBackoff is that of the API server's delegating authenticator, with fewer steps,
-// since a client waits.
-var reviewBackoff = wait.Backoff{Duration: 500 * time.Millisecond, Factor: 1.5, Jitter: 0.2, Steps: 2}
 
 // ErrUnauthenticated is returned for a request without credentials, or with credentials
 // that are not accepted. Its text is that of the API server.
@@ -56,62 +45,34 @@ func (e *UnavailableError) Error() string { return upstream.Cause(e.Err) }
 // Unwrap returns the cause.
 func (e *UnavailableError) Unwrap() error { return e.Err }
 
+// Certificates authenticate requests by client certificates, also those of a front proxy that
+// names the user in headers. They are safe for concurrent use.
+type Certificates interface {
+	authenticator.Request
+	// Run follows the cluster's CAs until ctx ends.
+	Run(ctx context.Context)
+	// Ready reports whether the cluster's CAs are known. Before, no certificate is accepted.
+	Ready() bool
+	// CAs returns the CAs that sign the certificates, in PEM; empty while they are not known.
+	CAs() []byte
+	// IsProxyHeader reports whether a front proxy of this cluster names the user by a header.
+	IsProxyHeader(name string) bool
+}
+
 // An Authenticator finds the caller of a request as the API server does, and in its
 // order: by a front proxy or a client certificate that the cluster trusts, or by a bearer
 // token. It is safe for concurrent use.
 type Authenticator struct {
-	certificates, bearers authenticator.Request
-	tokens                *tokens
-	clientCA, proxyCA     *dynamiccertificates.ConfigMapCAController
-	proxyHeaders          *headerrequest.RequestHeaderAuthRequestController
+	certificates Certificates
+	bearers      authenticator.Request // of tokens
+	tokens       *tokens
 }
 
-// NewAuthenticator returns an authenticator, which has to be run. Tokens have to be for
-// one of the audiences, or for those of the API server if there are none. The results of
-// up to cacheSize tokens are cached for ten seconds.
-func NewAuthenticator(client kubernetes.Interface, audiences []string, cacheSize int, h *hints, b *upstream.Background) (*Authenticator, error) {
-	a := &Authenticator{}
-	var err error
-	follow := func(purpose, key string) *dynamiccertificates.ConfigMapCAController {
-		c, invalid := dynamiccertificates.NewDynamicCAFromConfigMapController(purpose, authenticationNamespace, authenticationConfigMap, key, client)
-		err = errors.Join(err, invalid)
-		return c
+func newAuthenticator(c Certificates, t *tokens) *Authenticator {
+	return &Authenticator{
+		certificates: c, tokens: t,
+		bearers: group.NewAuthenticatedGroupAdder(union.New(bearertoken.New(t), websocket.NewProtocolAuthenticator(t))),
 	}
-	a.clientCA = follow("client-ca", "client-ca-file")
-	a.proxyCA = follow("front-proxy-ca", "requestheader-client-ca-file")
-	if err != nil {
-		return nil, err
-	}
-	a.proxyHeaders = headerrequest.NewRequestHeaderAuthRequestController(authenticationConfigMap, authenticationNamespace, client,
-		"requestheader-username-headers", "requestheader-uid-headers", "requestheader-group-headers",
-		"requestheader-extra-headers-prefix", "requestheader-allowed-names")
-	headers := a.proxyHeaders
-	a.certificates, _, err = authenticatorfactory.DelegatingAuthenticatorConfig{
-		ClientCertificateCAContentProvider: a.clientCA,
-		RequestHeaderConfig: &authenticatorfactory.RequestHeaderConfig{
-			CAContentProvider:   a.proxyCA,
-			UsernameHeaders:     headerrequest.StringSliceProviderFunc(headers.UsernameHeaders),
-			UIDHeaders:          headerrequest.StringSliceProviderFunc(headers.UIDHeaders),
-			GroupHeaders:        headerrequest.StringSliceProviderFunc(headers.GroupHeaders),
-			ExtraHeaderPrefixes: headerrequest.StringSliceProviderFunc(headers.ExtraHeaderPrefixes),
-			AllowedClientNames:  headerrequest.StringSliceProviderFunc(headers.AllowedClientNames),
-		},
-	}.New()
-	if err != nil {
-		return nil, err
-	}
-	a.tokens = newTokens(tokenReviews{client.AuthenticationV1().TokenReviews(), audiences}, cacheSize, h, b)
-	a.bearers = group.NewAuthenticatedGroupAdder(union.New(bearertoken.New(a.tokens), websocket.NewProtocolAuthenticator(a.tokens)))
-	return a, nil
-}
-
-// Run follows the cluster's CAs until ctx ends.
-func (a *Authenticator) Run(ctx context.Context) {
-	var running sync.WaitGroup
-	for _, run := range []func(context.Context, int){a.clientCA.Run, a.proxyCA.Run, a.proxyHeaders.Run} {
-		running.Go(func() { run(ctx, 1) })
-	}
-	running.Wait()
 }
 
 // WaitReady waits a short time for the cluster's CAs, without which no client certificate
@@ -119,7 +80,7 @@ func (a *Authenticator) Run(ctx context.Context) {
 func (a *Authenticator) WaitReady(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()
-	for len(a.clientCA.CurrentCABundleContent()) == 0 || len(a.proxyHeaders.UsernameHeaders()) == 0 {
+	for !a.certificates.Ready() {
 		select {
 		case <-ctx.Done():
 			return
@@ -130,9 +91,7 @@ func (a *Authenticator) WaitReady(ctx context.Context) {
 
 // ClientCAs returns the CAs of the client certificates that are accepted, in PEM; empty
 // while they are not known.
-func (a *Authenticator) ClientCAs() []byte {
-	return slices.Concat(a.clientCA.CurrentCABundleContent(), []byte("\n"), a.proxyCA.CurrentCABundleContent())
-}
+func (a *Authenticator) ClientCAs() []byte { return a.certificates.CAs() }
 
 // Authenticate returns the caller of a request, which it does not change. The error is
 // [ErrUnauthenticated] or an *[UnavailableError].
@@ -229,11 +188,6 @@ func (a *Authenticator) proxyIdentity(h http.Header) http.Header {
 // IsProxyHeader reports whether a front proxy names the user by a header, in this cluster
 // or by default.
 func (a *Authenticator) IsProxyHeader(name string) bool {
-	equal := func(s string) bool { return strings.EqualFold(s, name) }
-	begins := func(prefix string) bool {
-		return len(name) >= len(prefix) && strings.EqualFold(name[:len(prefix)], prefix)
-	}
-	return begins("X-Remote-") || slices.ContainsFunc(a.proxyHeaders.UsernameHeaders(), equal) ||
-		slices.ContainsFunc(a.proxyHeaders.UIDHeaders(), equal) || slices.ContainsFunc(a.proxyHeaders.GroupHeaders(), equal) ||
-		slices.ContainsFunc(a.proxyHeaders.ExtraHeaderPrefixes(), begins)
+	const prefix = "X-Remote-"
+	return len(name) >= len(prefix) && strings.EqualFold(name[:len(prefix)], prefix) || a.certificates.IsProxyHeader(name)
 }

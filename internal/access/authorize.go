@@ -5,15 +5,16 @@ package access
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strings"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/cache"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
-	"k8s.io/apiserver/pkg/authorization/authorizerfactory"
-	"k8s.io/apiserver/pkg/endpoints/handlers/responsewriters"
-	"k8s.io/client-go/kubernetes"
 
 	"github.com/watchkeeper/watchkeeper/internal/fairness"
 	"github.com/watchkeeper/watchkeeper/internal/status"
@@ -55,15 +56,35 @@ type Verdict struct {
 // Allowed reports whether the request may be answered.
 func (v Verdict) Allowed() bool { return v.Decision == upstream.Allowed }
 
-// Refusal returns the API server's status for a request that a verdict does not allow.
+// Refusal returns the API server's status for a request that a verdict does not allow. It is
+// that of ForbiddenStatusError in k8s.io/apiserver, a package that imports half of the server.
 func (v Verdict) Refusal(a authorizer.Attributes) *metav1.Status {
 	if v.Decision == upstream.Unknown {
 		return status.Unavailable(fmt.Sprintf("the API server gave no decision on whether user %q may %s this: %s",
 			a.GetUser().GetName(), a.GetVerb(), v.Reason), true)
 	}
-	refusal := responsewriters.ForbiddenStatusError(a, v.Reason).ErrStatus
+	what := fmt.Sprintf("path %q", a.GetPath())
+	if a.IsResourceRequest() {
+		resource := a.GetResource()
+		if a.GetSubresource() != "" {
+			resource += "/" + a.GetSubresource()
+		}
+		what = fmt.Sprintf("resource %q in API group %q at the cluster scope", resource, a.GetAPIGroup())
+		if a.GetNamespace() != "" {
+			what = fmt.Sprintf("resource %q in API group %q in the namespace %q", resource, a.GetAPIGroup(), a.GetNamespace())
+		}
+	}
+	text := noHTML.Replace(fmt.Sprintf("User %q cannot %s %s", a.GetUser().GetName(), a.GetVerb(), what))
+	if v.Reason != "" {
+		text += ": " + v.Reason
+	}
+	of := schema.GroupResource{Group: a.GetAPIGroup(), Resource: a.GetResource()}
+	refusal := apierrors.NewForbidden(of, a.GetName(), errors.New(text)).ErrStatus
 	return &refusal
 }
+
+// noHTML keeps what a caller chose from looking like HTML, as in the API server.
+var noHTML = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
 
 // An Authorizer asks the API server what callers may do, and caches its answers for ten
 // seconds. It is safe for concurrent use.
@@ -85,20 +106,12 @@ type decision struct {
 	hints   uint64
 }
 
-// NewAuthorizer returns an authorizer that caches up to cacheSize answers.
-func NewAuthorizer(client kubernetes.Interface, cacheSize int, b *upstream.Background) (*Authorizer, error) {
-	// The factory's cache cannot forget an answer that a later review contradicts, and asks
-	// equal questions once each.
-	review, err := authorizerfactory.DelegatingAuthorizerConfig{
-		SubjectAccessReviewClient: client.AuthorizationV1(), WebhookRetryBackoff: &reviewBackoff,
-	}.New()
-	if err != nil {
-		return nil, err
-	}
+// newAuthorizer returns an authorizer that caches up to cacheSize answers.
+func newAuthorizer(review authorizer.Authorizer, cacheSize int, b *upstream.Background) *Authorizer {
 	return &Authorizer{
-		review: review, inflight: upstream.NewInflight[Verdict](b, callTimeout),
+		review: review, inflight: upstream.NewInflight[Verdict](b, ReviewTimeout),
 		known: cache.NewLRUExpireCache(cacheSize), hints: newHints(), asked: newQuestions(),
-	}, nil
+	}
 }
 
 // Decide returns the API server's verdict on attributes of a caller, not older than ten

@@ -38,7 +38,7 @@ type tokenRequests struct {
 
 // Token implements oauth2.TokenSource.
 func (s *tokenRequests) Token() (*oauth2.Token, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), ReviewTimeout)
 	defer cancel()
 	seconds := int64(impersonatorTokenSeconds)
 	answer, err := s.client.CoreV1().ServiceAccounts(s.namespace).CreateToken(ctx, s.name,

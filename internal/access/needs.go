@@ -30,7 +30,7 @@ var needs = []need{
 		"nothing is served from the cache: bind the gateway to the ClusterRole system:auth-delegator",
 	},
 	{
-		authorizationv1.ResourceAttributes{Verb: "watch", Version: "v1", Resource: "configmaps", Namespace: authenticationNamespace, Name: authenticationConfigMap},
+		authorizationv1.ResourceAttributes{Verb: "watch", Version: "v1", Resource: "configmaps", Namespace: CANamespace, Name: CAConfigMap},
 		"no client certificate is accepted: bind the gateway to the Role extension-apiserver-authentication-reader in the namespace kube-system",
 	},
 	{

@@ -353,7 +353,7 @@ func (p *Permits) check(ctx context.Context, key any) {
 	if r == nil {
 		return
 	}
-	asked, cancel := context.WithTimeout(ctx, callTimeout)
+	asked, cancel := context.WithTimeout(ctx, ReviewTimeout)
 	began := time.Now()
 	v := r.ask(asked)
 	cancel()

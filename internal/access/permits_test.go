@@ -86,7 +86,7 @@ func newTestAuthorizer(t *testing.T, r authorizer.Authorizer) *Authorizer {
 	t.Helper()
 	b := upstream.NewBackground()
 	t.Cleanup(b.Stop)
-	return &Authorizer{review: r, inflight: upstream.NewInflight[Verdict](b, callTimeout), known: cache.NewLRUExpireCache(100), hints: newHints(), asked: newQuestions()}
+	return &Authorizer{review: r, inflight: upstream.NewInflight[Verdict](b, ReviewTimeout), known: cache.NewLRUExpireCache(100), hints: newHints(), asked: newQuestions()}
 }
 
 // callerNamed returns a caller whose credential is always accepted.

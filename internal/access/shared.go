@@ -14,11 +14,9 @@ import (
 
 	"golang.org/x/net/http/httpguts"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apiserver/pkg/authentication/authenticator"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
 
 	"github.com/watchkeeper/watchkeeper/internal/status"
 	"github.com/watchkeeper/watchkeeper/internal/upstream"
@@ -50,43 +48,36 @@ type Shared struct {
 	log *slog.Logger
 }
 
+// Reviews are how the API server is asked: k8s.io/apiserver's libraries, see internal/delegated.
+type Reviews struct {
+	Certificates Certificates
+	Tokens       authenticator.Token // returns an error only if the API server gave no answer
+	Rights       authorizer.Authorizer
+}
+
 // NewShared returns the access control of an API server, which has to be run.
-func NewShared(up *upstream.Server, opts SharedOptions, b *upstream.Background, log *slog.Logger) (*Shared, error) {
+func NewShared(up *upstream.Server, r Reviews, opts SharedOptions, b *upstream.Background, log *slog.Logger) *Shared {
 	if opts.Tokens == 0 {
 		opts.Tokens = DefaultCacheSize
 	}
 	if opts.Decisions == 0 {
 		opts.Decisions = DefaultCacheSize
 	}
-	client, err := kubernetes.NewForConfigAndClient(forReviews(up))
-	if err != nil {
-		return nil, fmt.Errorf("client for reviews: %w", err)
-	}
 	credentials := newHints()
-	s := &Shared{Impersonator: opts.Impersonator, up: up, log: log}
-	if s.Authenticator, err = NewAuthenticator(client, opts.Audiences, opts.Tokens, credentials, b); err != nil {
-		return nil, fmt.Errorf("authentication: %w", err)
-	}
-	if s.Authorizer, err = NewAuthorizer(client, opts.Decisions, b); err != nil {
-		return nil, fmt.Errorf("authorization: %w", err)
+	s := &Shared{
+		Authenticator: newAuthenticator(r.Certificates, newTokens(r.Tokens, opts.Tokens, credentials, b)),
+		Authorizer:    newAuthorizer(r.Rights, opts.Decisions, b),
+		Impersonator:  opts.Impersonator, up: up, log: log,
 	}
 	s.Authorizer.ready = up.ReadySince
 	s.Permits = NewPermits(s.Authorizer, credentials, log)
-	return s, nil
-}
-
-// forReviews returns how a client for reviews is made. In protobuf, a review takes the API
-// server less CPU than in JSON.
-func forReviews(up *upstream.Server) (*rest.Config, *http.Client) {
-	config, client := up.Client()
-	config.ContentType = runtime.ContentTypeProtobuf
-	return config, client
+	return s
 }
 
 // Run follows the cluster's CAs, and checks permits, until ctx ends.
 func (s *Shared) Run(ctx context.Context) {
 	var running sync.WaitGroup
-	running.Go(func() { s.Authenticator.Run(ctx) })
+	running.Go(func() { s.certificates.Run(ctx) })
 	running.Go(func() { s.Permits.Run(ctx) })
 	running.Go(func() { s.checkNeeds(ctx) })
 	running.Wait()

@@ -80,7 +80,7 @@ type reviewedToken struct {
 func newTokens(review authenticator.Token, size int, h *hints, b *upstream.Background) *tokens {
 	return &tokens{
 		review:   review,
-		inflight: upstream.NewInflight[*reviewedToken](b, callTimeout),
+		inflight: upstream.NewInflight[*reviewedToken](b, ReviewTimeout),
 		known:    cache.NewLRUExpireCache(size),
 		refused:  cache.NewLRUExpireCache(max(1, size/refusedTokensPerCached)),
 		reviews: fairness.NewQueue(fairness.QueueOptions{

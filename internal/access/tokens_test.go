@@ -5,7 +5,9 @@ package access
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"sync/atomic"
 	"testing"
@@ -13,8 +15,6 @@ import (
 	"time"
 
 	"k8s.io/apiserver/pkg/authentication/authenticator"
-	"k8s.io/apiserver/pkg/authentication/request/bearertoken"
-	"k8s.io/apiserver/pkg/authentication/request/union"
 	"k8s.io/apiserver/pkg/authentication/user"
 
 	"github.com/watchkeeper/watchkeeper/internal/upstream"
@@ -40,9 +40,7 @@ func (s *slowReviews) AuthenticateToken(ctx context.Context, token string) (*aut
 
 // authenticatorOf returns an authenticator of tokens only.
 func authenticatorOf(review authenticator.Token, b *upstream.Background) *Authenticator {
-	a := &Authenticator{tokens: newTokens(review, DefaultCacheSize, newHints(), b)}
-	a.bearers = union.New(bearertoken.New(a.tokens))
-	return a
+	return newAuthenticator(nil, newTokens(review, DefaultCacheSize, newHints(), b))
 }
 
 func withToken(ctx context.Context, address, token string) *http.Request {
@@ -171,5 +169,45 @@ func TestAddressKey(t *testing.T) {
 		if got := addressKey(remote); got != want {
 			t.Errorf("%q: %q, want %q", remote, got, want)
 		}
+	}
+}
+
+// reviewOf is what the API server says of every token.
+type reviewOf struct {
+	user user.Info // nil if the token is refused
+	err  error     // of no answer
+}
+
+func (r reviewOf) AuthenticateToken(context.Context, string) (*authenticator.Response, bool, error) {
+	return &authenticator.Response{User: r.user}, r.user != nil, r.err
+}
+
+// TestNoAnswerIsNoRefusal: while the API server does not say whether a token is good, a new
+// request gets 503, and open watches go on.
+func TestNoAnswerIsNoRefusal(t *testing.T) {
+	jane := &user.DefaultInfo{Name: "jane"}
+	for _, tt := range []struct {
+		review reviewOf
+		want   upstream.Decision
+	}{
+		{reviewOf{user: jane}, upstream.Allowed},
+		{reviewOf{user: &user.DefaultInfo{Name: "john"}}, upstream.Denied}, // for a watch of jane
+		{reviewOf{}, upstream.Denied},
+		{reviewOf{err: io.ErrUnexpectedEOF}, upstream.Unknown},
+	} {
+		b := upstream.NewBackground()
+		a := authenticatorOf(tt.review, b)
+		caller, err := a.Authenticate(withToken(t.Context(), "127.0.0.1:1", "token"))
+		if _, unknown := errors.AsType[*UnavailableError](err); unknown != (tt.want == upstream.Unknown) {
+			t.Errorf("%+v: %v", tt.review, err)
+		}
+		if accepted := err == nil; accepted != (tt.review.user != nil) || accepted && userKey(caller.User) == userKey(tt.review.user) {
+			t.Errorf("%+v: %v, %+v", tt.review, err, caller) // the group of all that are authenticated is missing
+		}
+		watch := a.byToken(&seenToken{token: "token", result: &reviewedToken{resp: &authenticator.Response{User: jane}}}, jane)
+		if d, why := watch.again(t.Context()); d != tt.want {
+			t.Errorf("%+v: an open watch: %v, want %v: %s", tt.review, d, tt.want, why)
+		}
+		b.Stop()
 	}
 }

@@ -31,7 +31,7 @@ var layers = [][]string{
 	{"internal/livetable/table"},
 	{"internal/connect", "internal/server"},
 	{"internal/gateway"},
-	{"internal/accessapi", "internal/historyapi", "internal/multiwatch", "internal/passthrough", "internal/rbacwatch", "internal/recorder", "internal/workbookapi", "internal/yamlapi"},
+	{"internal/accessapi", "internal/delegated", "internal/historyapi", "internal/multiwatch", "internal/passthrough", "internal/rbacwatch", "internal/recorder", "internal/workbookapi", "internal/yamlapi"},
 	{"internal/watchcache"},
 	{"internal/access", "internal/audit", "internal/past", "internal/httpstream", "internal/selfreview"},
 	{"internal/upstream"},

@@ -22,6 +22,7 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/access"
 	"github.com/watchkeeper/watchkeeper/internal/api"
 	"github.com/watchkeeper/watchkeeper/internal/audit"
+	"github.com/watchkeeper/watchkeeper/internal/delegated"
 	"github.com/watchkeeper/watchkeeper/internal/fairness"
 	"github.com/watchkeeper/watchkeeper/internal/history"
 	"github.com/watchkeeper/watchkeeper/internal/historyapi"
@@ -157,7 +158,7 @@ func New(opts Options) (*Gateway, error) {
 	}
 	var err error
 	if opts.Shared != nil {
-		if g.shared, err = access.NewShared(opts.Upstream, *opts.Shared, h.background, g.log); err != nil {
+		if g.shared, err = delegated.New(opts.Upstream, *opts.Shared, h.background, g.log); err != nil {
 			return nil, err
 		}
 		h.shared, g.audit = g.shared, opts.Audit

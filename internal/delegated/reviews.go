@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package access
+package delegated
 
 import (
 	"context"
@@ -12,6 +12,8 @@ import (
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/util/webhook"
 	authenticationclient "k8s.io/client-go/kubernetes/typed/authentication/v1"
+
+	"github.com/watchkeeper/watchkeeper/internal/access"
 )
 
 // tokenReviews authenticates tokens as the webhook authenticator of k8s.io/apiserver does,
@@ -24,7 +26,7 @@ type tokenReviews struct {
 
 // AuthenticateToken implements authenticator.Token.
 func (t tokenReviews) AuthenticateToken(ctx context.Context, token string) (*authenticator.Response, bool, error) {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	ctx, cancel := context.WithTimeout(ctx, access.ReviewTimeout)
 	defer cancel()
 	ask := &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token, Audiences: t.audiences}}
 	var answer *authenticationv1.TokenReview
