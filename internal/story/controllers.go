@@ -88,25 +88,32 @@ func (t *teller) jobs() {
 		from, created := job.begin()
 		for _, end := range []struct{ typ, verb, severity string }{{"Failed", "failed", api.EpisodeFailed}, {"Complete", "complete", api.EpisodeInfo}} {
 			spans := t.spansOf(job, end.typ, "True")
-			if len(spans) == 0 || spans[0].first.initial {
+			if len(spans) == 0 {
 				continue
 			}
 			span := spans[0]
 			ep := newEpisode(rankJob, end.severity, from, span.from, false)
-			ep.Title = fmt.Sprintf("Job %s %s", job.key.Name(), end.verb)
+			ep.Title, ep.claims = fmt.Sprintf("Job %s %s", job.key.Name(), end.verb), span.claims
 			if end.severity == api.EpisodeFailed {
 				ep.said = addCause(nil, span.cause())
 				ep.Title += ": " + span.condition.Brief()
-				for _, f := range t.failures {
-					if f.pod.controlledBy(job.uid) && !f.from.After(ep.To) {
-						ep.said = addCause(ep.said, f.fault.cause)
-					}
+			}
+			for _, f := range t.failures { // those of its Pods end with it
+				switch {
+				case !f.pod.controlledBy(job.uid) || f.from.After(ep.To):
+				case end.severity == api.EpisodeFailed || span.first.initial:
+					f.described = true
+					ep.said, ep.claims = addCause(ep.said, f.fault.cause), append(ep.claims, f.claims...)
+				case !f.ended:
+					f.to, f.ended, f.next = ep.To, true, "its Job completed"
 				}
+			}
+			if span.first.initial {
+				continue // it had ended before
 			}
 			if created {
 				ep.Title += " after " + t.took(from, ep.To)
 			}
-			ep.claims = span.claims
 			ep.covers = func(e *entry) bool { return e.thing == job || e.thing != nil && e.thing.controlledBy(job.uid) }
 			t.add(ep)
 		}
@@ -114,7 +121,7 @@ func (t *teller) jobs() {
 }
 
 // configKinds are the kinds of objects that configure others, or limit them.
-var configKinds = []string{"ConfigMap", "Secret", "ResourceQuota", "LimitRange", "PodDisruptionBudget", "PriorityClass", "HorizontalPodAutoscaler"}
+var configKinds = []string{"ConfigMap", "Secret", "ResourceQuota", "LimitRange", "PodDisruptionBudget", "PriorityClass", "HorizontalPodAutoscaler", "CronJob"}
 
 // config describes changes of configuration: which keys, never their values. That of a Node is its
 // labels.

@@ -73,7 +73,7 @@ func stays(pod, node *thing, from, to time.Time) *state {
 		return nil
 	}
 	c, p := pod.controller(), end.asPod()
-	if c != nil && c.Kind == "DaemonSet" || p.Annotations[corev1.MirrorPodAnnotationKey] != "" || p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed {
+	if c != nil && c.Kind == "DaemonSet" || p.Annotations[corev1.MirrorPodAnnotationKey] != "" || ended(end) {
 		return nil
 	}
 	return end

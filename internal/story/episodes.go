@@ -239,13 +239,14 @@ func otherTitle(ep *episode) string {
 
 // mainOf returns the most important episode: a worse one, then bad news that are not over, then one
 // about the object and its Pods, of these one about the object itself, then one that is not over, then one of a more specific kind, then the
-// first. A warning about the object itself that is not over is as bad as a failure; one that was over as the story
-// began is none of it.
+// first. A warning about the object itself that is not over is as bad as a failure, but not that a
+// Node is still cordoned from which its Pods were evicted; one that was over as the story began is
+// none of it.
 func mainOf(all []*episode) *episode {
 	severity := func(ep *episode) int {
 		switch {
 		case ep.BegunBefore != "" && !ep.Ongoing && ep.To.Sub(ep.From) < time.Second:
-		case ep.Severity == api.EpisodeFailed, ep.Severity == api.EpisodeWarning && ep.Ongoing && ep.own:
+		case ep.Severity == api.EpisodeFailed, ep.Severity == api.EpisodeWarning && ep.Ongoing && (ep.itself || ep.own && ep.rank != rankNode):
 			return 2
 		case ep.Severity == api.EpisodeWarning:
 			return 1

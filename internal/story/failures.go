@@ -23,11 +23,11 @@ type failure struct {
 	from, to  time.Time
 	ended     bool   // false if it lasts at the end of the span
 	end       string // how it ended: recovered, or deleted
-	next      string // or which fault followed
+	next      string // or what followed: another fault, the end of a Job
 	restarts  int32  // of containers, meanwhile
 	claims    []*entry
 	said      []said // what Events say besides
-	described bool   // with a rollout
+	described bool   // with a rollout, or a Job
 }
 
 // failuresOfPods finds the failures of all Pods, the earliest first.
@@ -239,7 +239,7 @@ func (t *teller) causes(all []*failure) (out []said) {
 	return out
 }
 
-// otherFailures describes the failures that are not described with a rollout.
+// otherFailures describes the failures that no other episode does.
 func (t *teller) otherFailures() {
 	rest := slices.DeleteFunc(slices.Clone(t.failures), func(f *failure) bool { return f.described })
 	for _, g := range groupFailures(rest) {

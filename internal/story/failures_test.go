@@ -366,8 +366,12 @@ func TestNamespace(t *testing.T) {
 func TestJobs(t *testing.T) {
 	l := newLog(t)
 	l.put(1, `{kind: Job, metadata: {name: load}}`)
+	l.put(9, `{kind: Pod, metadata: {name: load-1, ownerReferences: [{apiVersion: batch/v1, kind: Job, name: load, uid: uid-Job-load, controller: true}]}, spec: {nodeName: n1}, status: {phase: Failed}}`)
 	l.put(30, `{kind: Job, metadata: {name: load}, status: {conditions: [{type: Failed, status: "True", reason: BackoffLimitExceeded, message: "Job has reached the specified backoff limit"}]}}`)
 	l.want("Job/load", 60, "1-30 failed: Job load failed: BackoffLimitExceeded: Job has reached the specified backoff limit after 29s")
+	l.put(40, `{kind: CronJob, metadata: {name: load}, spec: {suspend: false}}`)
+	l.put(50, `{kind: CronJob, metadata: {name: load, managedFields: [{manager: hugo, operation: Update, fieldsV1: {"f:spec": {"f:suspend": {}}}}]}, spec: {suspend: true}}`)
+	l.want("CronJob/load", 60, "1-30 failed: Job load failed: BackoffLimitExceeded: Job has reached the specified backoff limit after 29s", "40-40 info: CronJob load: created", "50-50 info: CronJob load: suspend false → true by hugo")
 }
 
 // TestStatefulSet: its Pods have no ReplicaSet; a Pod that is created again has another UID.
@@ -505,6 +509,11 @@ func TestDrainThenRollout(t *testing.T) {
 	if got := lines(l.tell("Deployment/web", 24)); !strings.HasSuffix(got[0], "still so at the end of the story, with 2 of 2 ready (1 at the lowest)") {
 		t.Errorf("%q", got)
 	}
+	l.put(24, pod("web-a-2", "web-a", "", "", backOff))
+	if got := main(l.tell("Deployment/web", 24)); got.Kind != api.EpisodeFailure {
+		t.Errorf("%q", got.Title) // the drain is over for the Deployment
+	}
+	l.remove(24.1, "Pod/web-a-2")
 	l.put(25, node("True", "", "", ""))
 	const drained = "10-25 warning: Node n1 cordoned by kubectl-cordon, Pod web-a-1 evicted by the eviction API; uncordoned by kubectl-cordon after 15s; 2 of 2 ready when Deployment web was changed (1 at the lowest)"
 	if got := lines(l.tell("Deployment/web", 30)); got[0] != drained {

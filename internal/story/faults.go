@@ -134,7 +134,7 @@ func (t *teller) unreadyUntil(pod *thing, i int) time.Time {
 func (t *teller) notReady(pod *thing, i int, ready bool) *fault {
 	s, until := pod.states[i], t.until(pod, i)
 	p := s.asPod()
-	if s.terminating() || isReady(s) || p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed || p.Spec.NodeName == "" {
+	if s.terminating() || isReady(s) || ended(s) || p.Spec.NodeName == "" {
 		return nil
 	}
 	end := t.unreadyUntil(pod, i)

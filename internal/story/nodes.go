@@ -179,10 +179,10 @@ func (t *teller) counted(pods []*thing) string {
 
 func within(at, from, to time.Time) bool { return !at.Before(from) && !at.After(to) }
 
-// podsOn returns the Pods that were on a Node in a time.
+// podsOn returns the Pods that were on a Node in a time, and had not ended before.
 func (t *teller) podsOn(node string, from, to time.Time) (all []*thing) {
 	for _, pod := range t.ofKind("Pod") {
-		if pod.final().asPod().Spec.NodeName == node && pod.existed(from, to) {
+		if begin := pod.at(from); pod.final().asPod().Spec.NodeName == node && pod.existed(from, to) && (begin == nil || !ended(begin)) {
 			all = append(all, pod)
 		}
 	}

@@ -8,8 +8,8 @@
 // its deletion), each with its states. Every change that is more than noise becomes an entry.
 // Then each rule, in a file of its own, looks for its kind of episode: rollouts, scaling,
 // failures of Pods, lost and drained Nodes, and so on. Rules see only the things, never each
-// other's results, except that failures of a rollout's own Pods are described with the rollout.
-// Last, every entry is assigned to exactly one episode: to the one that claims it, to one
+// other's results, except that failures of a rollout's own Pods are described with the rollout,
+// and those of a failed Job's with the Job. Last, every entry is assigned to exactly one episode: to the one that claims it, to one
 // that covers its object and time, or to the changes that no rule is about.
 //
 // A cause is named only where an object says so: a status, a condition, an Event, an
@@ -82,7 +82,7 @@ type teller struct {
 	all      []*episode            // in order, after assemble
 }
 
-// rules find episodes. Failures are found first; rollouts and disruptions tell some of them,
+// rules find episodes. Failures are found first; rollouts, disruptions and Jobs tell some of them,
 // and then the others are described. Disruptions are those that no Node's episode describes, and
 // shortages those that nothing else does.
 var rules = []func(*teller){
@@ -92,11 +92,11 @@ var rules = []func(*teller){
 	(*teller).scaling,
 	(*teller).nodes,
 	(*teller).disruptions,
+	(*teller).jobs,
 	(*teller).otherFailures,
 	(*teller).creations,
 	(*teller).autoscalers,
 	(*teller).deletions,
-	(*teller).jobs,
 	(*teller).config,
 	(*teller).shortages,
 }

@@ -29,7 +29,7 @@ var resources = map[string]kube.Resource{
 	"ResourceQuota": {Version: "v1", Name: "resourcequotas"},
 	"Deployment":    {Group: "apps", Version: "v1", Name: "deployments"}, "ReplicaSet": {Group: "apps", Version: "v1", Name: "replicasets"},
 	"StatefulSet": {Group: "apps", Version: "v1", Name: "statefulsets"}, "DaemonSet": {Group: "apps", Version: "v1", Name: "daemonsets"},
-	"Job": {Group: "batch", Version: "v1", Name: "jobs"}, "HorizontalPodAutoscaler": {Group: "autoscaling", Version: "v2", Name: "horizontalpodautoscalers"},
+	"CronJob": {Group: "batch", Version: "v1", Name: "cronjobs"}, "Job": {Group: "batch", Version: "v1", Name: "jobs"}, "HorizontalPodAutoscaler": {Group: "autoscaling", Version: "v2", Name: "horizontalpodautoscalers"},
 	"PodDisruptionBudget": {Group: "policy", Version: "v1", Name: "poddisruptionbudgets"},
 }
 
