@@ -112,8 +112,8 @@ func (o *diagnoseOptions) run(ctx context.Context) error {
 	if err := o.prepareScope(ctx, o.allNamespaces); err != nil {
 		return err
 	}
-	if o.changes = "watchkeeper changes" + o.again(); o.allNamespaces {
-		o.changes += " -A"
+	if o.changes = "'watchkeeper changes" + o.again() + "' lists them, with -A also those of Nodes"; o.allNamespaces {
+		o.changes = "'watchkeeper changes" + o.again() + " -A' lists them"
 	}
 	return o.ask(ctx)
 }
@@ -149,7 +149,7 @@ func (o *diagnoseOptions) runFile(ctx context.Context, file string, dir *tempora
 			err = errors.Join(err, failed)
 		}
 	}()
-	o.changes = "watchkeeper open " + file
+	o.changes = "'watchkeeper open " + file + "' lists them"
 	o.server, o.http.Transport, o.namespace = "http://localhost", inProcess{g}, *o.client.flags.Namespace
 	return o.ask(ctx)
 }
@@ -334,7 +334,7 @@ func (o *diagnoseOptions) printFinding(w io.Writer, at time.Time, f api.Finding)
 			termtext.Plain(strings.Join(c.Summary, "; ")), o.paint(dim, termtext.Plain(by(c.By))))
 	}
 	if n := f.BeforeLeftOut; n > 0 {
-		fmt.Fprintf(w, "    %s and %s: '%s' lists them\n", o.paint(dim, "just before:"), words.Count(n, "other change"), o.changes)
+		fmt.Fprintf(w, "    %s and %s: %s\n", o.paint(dim, "just before:"), words.Count(n, "other change"), o.changes)
 	}
 	for _, span := range f.Unobserved {
 		fmt.Fprintf(w, "    %s not observed from %s to %s: a cause may lie there\n", o.paint(dim, "just before:"), o.stamp(span.From), o.stamp(span.To))

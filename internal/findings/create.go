@@ -19,7 +19,7 @@ const maxCreateAge = 17 * time.Minute
 // creations finds workloads whose Pods cannot be created: by a quota, an admission webhook,
 // a missing ServiceAccount. A ReplicaSet has a condition for it, for the others Events say so.
 func (s *State) creations(g *group) {
-	lack := lacking{}
+	lack := lacking{s, map[*Finding]map[Ref][2]int64{}}
 	for _, rs := range s.replicaSets {
 		for _, c := range rs.Status.Conditions {
 			if c.Type != "ReplicaFailure" || c.Status != corev1.ConditionTrue || c.Reason != "FailedCreate" {
@@ -59,18 +59,26 @@ func (s *State) creations(g *group) {
 }
 
 // A lacking has what of its Pods exists, by finding and object.
-type lacking map[*Finding]map[Ref][2]int64
+type lacking struct {
+	state *State
+	of    map[*Finding]map[Ref][2]int64
+}
 
 func (l lacking) add(f *Finding, of Ref, exist, wanted int64) {
-	if l[f] == nil {
-		l[f] = map[Ref][2]int64{}
+	if l.of[f] == nil {
+		l.of[f] = map[Ref][2]int64{}
 	}
-	l[f][of] = [2]int64{exist, wanted}
+	l.of[f][of] = [2]int64{exist, wanted}
 	f.refine = func(f *Finding) {
 		var exist, wanted int64
-		for _, n := range l[f] {
+		for _, n := range l.of[f] {
 			exist, wanted = exist+n[0], wanted+n[1]
 		}
 		f.Title = fmt.Sprintf("Pods cannot be created: %d of %d exist", exist, wanted)
+		if whole := l.state.get(f.Subject); whole != nil { // during a rollout, other Pods serve
+			if ready, want := whole.Ready(); ready > exist {
+				f.Title = fmt.Sprintf("Pods of its rollout cannot be created: %d of %d exist; %d of %d are ready", exist, wanted, ready, want)
+			}
+		}
 	}
 }
