@@ -136,7 +136,7 @@ func (o *diagnoseOptions) runFile(ctx context.Context, file string, dir *tempora
 		return err
 	}
 	defer up.Close()
-	g, err := gateway.New(gateway.Options{Upstream: up, Recording: store, RecordingScope: header.Scope, Logger: log})
+	g, err := gateway.New(gateway.Options{Upstream: up, Recording: store, RecordingScope: header.Scope, RecordingSlack: header.Slack(), Logger: log})
 	if err != nil {
 		return err
 	}

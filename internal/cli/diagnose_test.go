@@ -84,6 +84,15 @@ func TestDiagnoseFile(t *testing.T) {
 	if err != nil || json.Unmarshal(asJSON, &again) != nil || code != 4 || cmp.Diff(found, again) != "" {
 		t.Errorf("as YAML: %d %v %s", code, err, other)
 	}
+	short := filepath.Join(t.TempDir(), "short.wkr")
+	stream := func(kind, head string) string {
+		return fmt.Sprintf(`{"stream":{"version":"v1","resource":"%ss","listKind":"%sList","rv":5,"at":"2026-11-21T10:00:00Z"}}`, strings.ToLower(kind), kind) +
+			"\n" + fmt.Sprintf(`{"form":{"json":{"kind":%q,"apiVersion":"v1","metadata":{"name":"a","uid":"u","resourceVersion":"5"}}}}`, kind) + "\n" + `{"head":{"rv":5,"at":"2026-11-21T10:0` + head + `Z"}}`
+	}
+	record(t, short, strings.SplitSeq(`{"recording":{"format":1,"exact":true}}`+"\n"+stream("Pod", "0:50")+"\n"+stream("Node", "1:50"), "\n"))
+	if out, errs, code := run("diagnose", short, "--utc"); code != 3 || !strings.Contains(out, "not observed: pods") || strings.Contains(out, "nothing fails") {
+		t.Errorf("of Pods for less of its time: %d %s %s", code, out, errs)
+	}
 	if out, _, code := run("diagnose", file, "--at", "3m20s", "-n", "kube-system"); code != 0 || !strings.Contains(out, "in namespace kube-system: nothing fails of ") {
 		t.Errorf("in another namespace: %d %s", code, out)
 	}

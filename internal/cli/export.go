@@ -229,7 +229,7 @@ func (o *exportOptions) summarize(n int64, sum *recording.Summary) {
 	fmt.Fprintf(o.err, "%s: %s, %s to %s, %s, %s, %s, %s\n", o.output, size(n), o.stamp(sum.From), o.stamp(sum.To),
 		words.Count(sum.Resources, "resource"), words.Count(sum.Objects, "initial object"), words.Count(sum.Changes, "change"), words.Count(sum.Gaps, "gap"))
 	printScope(o.err, sum.Scope)
-	printSpans(o.err, &o.zone, sum.From, sum.To, sum.Spans)
+	printSpans(o.err, &o.zone, &sum.Header, sum.Spans)
 	if sum.Pseudonyms {
 		fmt.Fprintln(o.err, "  names are replaced; images, addresses, URLs, commands, environment variables and annotations stay: read the recording before you send it to others")
 	}
@@ -282,16 +282,12 @@ func (o *exportOptions) outputError(err error) error {
 	return fmt.Errorf("--output: %s: %w", o.output, err)
 }
 
-// spanTolerance is how much earlier than the others a resource may end without mention:
-// of one that does not change, the API server says about once a minute that it is current.
-const spanTolerance = 2 * time.Minute
-
 // printSpans prints which resources a recording has for less than its whole time.
-func printSpans(w io.Writer, z *zone, from, to time.Time, spans []recording.Span) {
+func printSpans(w io.Writer, z *zone, h *recording.Header, spans []recording.Span) {
 	shorter := map[string][]string{}
 	var order []string
 	for _, s := range spans {
-		late, early := s.From.Truncate(time.Second).After(from), s.To.Before(to.Add(-spanTolerance))
+		late, early := s.From.Truncate(time.Second).After(h.From), s.To.Before(h.To.Add(-h.Slack()))
 		text := ""
 		switch {
 		case late && early:

@@ -184,9 +184,9 @@ func (o *openOptions) run(ctx context.Context, file string, dir *temporary) (err
 	defer func() { err = errors.Join(err, store.Close()) }()
 	fmt.Fprintf(o.err, "%s: %s to %s\n", file, o.stamp(header.From), o.stamp(header.To))
 	printScope(o.err, header.Scope)
-	printSpans(o.err, &o.zone, header.From, header.To, spansOf(store))
+	printSpans(o.err, &o.zone, header, spansOf(store))
 	o.server.RESTConfig = &rest.Config{Host: "http://recording", Transport: recording.NewUpstream(store, documents)}
-	o.server.Gateway.Recording, o.server.Gateway.RecordingScope = store, header.Scope
+	o.server.Gateway.Recording, o.server.Gateway.RecordingScope, o.server.Gateway.RecordingSlack = store, header.Scope, header.Slack()
 	o.server.Logger = log
 	o.server.OnListening = func(mainURL, _ string) {
 		fmt.Fprintf(o.out, "Starting to serve on %s\nThe page is %s/ui/\n", mainURL, mainURL)

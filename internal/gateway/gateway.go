@@ -82,6 +82,8 @@ type Options struct {
 	Recording *history.Store
 	// RecordingScope is what the Recording is limited to; nil if that is nothing.
 	RecordingScope *recording.Scope
+	// RecordingSlack is that of the Recording's header.
+	RecordingSlack time.Duration
 
 	// Shared configures shared mode, in which each request has its own caller. nil is local
 	// mode: clients without credentials act with the gateway's.
@@ -233,7 +235,7 @@ func newReads(opts Options) (*reads, prometheus.Histogram) {
 	})
 	switch {
 	case opts.Recording != nil:
-		h.past = past.New(past.Recording{History: opts.Recording}, h.background, opts.Logger)
+		h.past = past.New(past.Recording{History: opts.Recording, Slack: opts.RecordingSlack}, h.background, opts.Logger)
 		if s := opts.RecordingScope; s != nil {
 			h.past.Only = s.Namespace
 		}

@@ -174,6 +174,9 @@ func (h *reads) serveRecording(w *responseRecorder, r *http.Request) *decline {
 		err = h.past.Outside(read.Namespace)
 	}
 	if err == nil {
+		if st := h.past.Newest(read.Resource); st != nil && h.past.Sync(r.Context(), read.Resource) != nil {
+			status.Warn(w.Header(), fmt.Sprintf("%s: the last recorded state, of %s: they were not observed to the end of the recording", read.Resource.GroupResource(), past.Stamp(st.Head().At)))
+		}
 		err = h.serveNow(w, r, read)
 	}
 	declined, ok := errors.AsType[*decline](err)

@@ -9,10 +9,14 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"k8s.io/client-go/rest"
 
+	"github.com/watchkeeper/watchkeeper/internal/api"
+	"github.com/watchkeeper/watchkeeper/internal/findings"
 	"github.com/watchkeeper/watchkeeper/internal/gateway"
+	"github.com/watchkeeper/watchkeeper/internal/past"
 	"github.com/watchkeeper/watchkeeper/internal/past/pasttest"
 	"github.com/watchkeeper/watchkeeper/internal/recording"
 )
@@ -26,8 +30,13 @@ func newRecordingRig(t *testing.T, only string) *rig {
 	t.Helper()
 	c := pasttest.NewCluster(t)
 	c.Fill()
+	return newRigOf(t, c, only)
+}
+
+func newRigOf(t *testing.T, c *pasttest.Cluster, only string) *rig {
+	t.Helper()
 	return newRigFor(t, &rest.Config{Host: "http://recording", Transport: recording.NewUpstream(c.Store, discoveryOfPods)},
-		rigOptions{gateway: gateway.Options{Recording: c.Store, RecordingScope: &recording.Scope{Namespace: only}}})
+		rigOptions{gateway: gateway.Options{Recording: c.Store, RecordingScope: &recording.Scope{Namespace: only}, RecordingSlack: 2 * time.Minute}})
 }
 
 // TestRecordingReads: a recording answers what an API server would answer, with any
@@ -106,5 +115,38 @@ func TestRecordingOfNamespace(t *testing.T) {
 				t.Errorf("%s: %d %s, want %s", at+path, s.Code, s.Message, want)
 			}
 		}
+	}
+}
+
+// TestShorterRecord: of a resource that was not observed to the end of a recording, nothing is
+// known after the end of its record: neither a state, nor that nothing changed.
+func TestShorterRecord(t *testing.T) {
+	c := pasttest.NewCluster(t)
+	c.Fill()
+	pods := c.Store.Streams(pasttest.Pods)[0].Head().At
+	c.Events(c.Store.Streams(pasttest.Deployments)[0], 400)
+	r := newRigOf(t, c, "")
+	res := r.get("/api/v1/pods")
+	if body, warning := readAll(t, res), res.Header.Get("Warning"); res.StatusCode != http.StatusOK || !strings.Contains(warning, "pods: the last recorded state, of ") {
+		t.Errorf("%d %s, warning %q", res.StatusCode, body, warning)
+	}
+	until := "pods are recorded until " + past.Stamp(pods)
+	for _, at := range []string{"now", past.Stamp(c.At(250))} {
+		if s := statusOf(t, r.get("/at/"+at+"/api/v1/pods")); s.Code != http.StatusServiceUnavailable || !strings.Contains(s.Message, until) {
+			t.Errorf("at %s: %d %s", at, s.Code, s.Message)
+		}
+	}
+	if res := r.get("/at/" + past.Stamp(pods) + "/api/v1/pods"); res.StatusCode != http.StatusOK {
+		t.Errorf("at its end: %d %s", res.StatusCode, readAll(t, res))
+	}
+	var changes api.Changes
+	res = r.get("/watchkeeper/v1/history/changes?resource=pods&from=60s&to=now")
+	if err := json.Unmarshal([]byte(readAll(t, res)), &changes); err != nil || len(changes.Unobserved) != 1 || changes.Unobserved[0].Reason != api.RecordingStopped || !changes.Unobserved[0].From.Equal(pods) {
+		t.Errorf("%v %+v", err, changes)
+	}
+	var found api.Findings
+	res = r.get("/watchkeeper/v1/findings")
+	if err := json.Unmarshal([]byte(readAll(t, res)), &found); err != nil || len(found.Items) == 0 || found.Items[0].Rule != findings.Unobserved || !strings.Contains(found.Items[0].Title, "not observed: nodes, pods") {
+		t.Errorf("%v %+v", err, found)
 	}
 }

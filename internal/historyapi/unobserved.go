@@ -109,14 +109,13 @@ func (c *call) knownUntil(r kube.Resource) time.Time {
 // recordEnd returns the time after which nothing is known of a resource, and why; "" if the
 // present is known.
 func (c *call) recordEnd(r kube.Resource) (since time.Time, reason string) {
-	if c.Recording().State == api.RecordingEnded {
-		return c.Past.End(), api.RecordingStopped
-	}
 	head := c.Past.Newest(r).Head().At
 	if err := c.unsynced[r]; err != nil {
 		return past.KnownUntil(head, err), api.RecordingStopped
 	}
 	switch {
+	case c.Recording().State == api.RecordingEnded:
+		return c.Past.End(), api.RecordingStopped
 	case c.contact.Err == nil:
 		return time.Time{}, ""
 	case c.contact.Since.IsZero(): // since before the gateway started
@@ -166,7 +165,7 @@ func (f *finder) noAnswer() *findings.Finding {
 // not recorded because it is not watched, the cache does not know more.
 func (f *finder) present(r kube.Resource, why error) (past.State, error) {
 	state, ok := f.lastState(r)
-	if _, refused := errors.AsType[*reflector.RefusedError](why); refused || errors.Is(why, past.ErrUnwatched) || f.Live == nil || !ok {
+	if _, refused := errors.AsType[*reflector.RefusedError](why); refused || errors.Is(why, past.ErrUnwatched) || f.Live == nil || f.Recording().State == api.RecordingEnded || !ok {
 		return past.State{}, why
 	}
 	snapshot := f.Live(f.page.ctx, r)

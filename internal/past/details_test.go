@@ -33,7 +33,7 @@ func TestDetails(t *testing.T) {
 		"an RV before the record": {record, kube.Moment{RV: 50}, "BeforeRecord from " + stamp(0)},
 		"before the record":       {record, kube.Moment{At: c.At(-60)}, "BeforeRecord from " + stamp(0)},
 		"an RV after the record":  {record, kube.Moment{RV: 999}, fmt.Sprintf("AfterRecord to %s, AfterRecord resourceVersion 999", stamp(100))},
-		"after a recording":       {Recording{c.Store}, kube.Moment{At: time.Now()}, "AfterRecord to " + stamp(100)},
+		"after a recording":       {Recording{History: c.Store}, kube.Moment{At: time.Now()}, "AfterRecord to " + stamp(100)},
 		"after recording stopped": {stopped, kube.Moment{At: c.At(200)}, fmt.Sprintf("RecordEnded to %s, RecordEnded why the disk is full", stamp(100))},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -75,13 +75,35 @@ type Record interface {
 }
 
 // Recording is the Record of a .wkr file. Nothing is added to it.
-type Recording struct{ History *history.Store }
+type Recording struct {
+	History *history.Store
+	// Slack is how much earlier than the others the record of a resource may end that was
+	// observed to the end.
+	Slack time.Duration
+}
+
+var errShorter = errors.New("the recording has nothing later of them")
 
 // Store implements Record.
 func (r Recording) Store() *history.Store { return r.History }
 
-// Sync implements Record.
-func (Recording) Sync(context.Context, kube.Resource) error { return nil }
+// Sync implements Record. It fails for a resource that was not observed to the end.
+func (r Recording) Sync(_ context.Context, id kube.Resource) error {
+	var end time.Time
+	for _, other := range r.History.Resources() {
+		for _, st := range r.History.Streams(other) {
+			if at := st.Head().At; at.After(end) {
+				end = at
+			}
+		}
+	}
+	for _, st := range r.History.Streams(id) {
+		if len(st.ClockSteps()) > 0 || end.Sub(st.Head().At) <= r.Slack {
+			return nil
+		}
+	}
+	return errShorter
+}
 
 // Now implements Record.
 func (Recording) Now() time.Time { return time.Now() }

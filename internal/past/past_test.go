@@ -37,8 +37,8 @@ func TestNotRecorded(t *testing.T) {
 		{newPast(t, story), foos, http.StatusNotFound, "--record=core,foos"},
 		{knowing, foos, http.StatusNotFound, "the server could not find the requested resource: it has no foos in v1"},
 		{knowing, pasttest.Deployments, http.StatusNotFound, "--record=core,deployments.apps"},
-		{newPast(t, Recording{story.History}), pasttest.Deployments, http.StatusNotFound, "this recording has no deployments.apps"},
-		{newPast(t, Recording{story.History}), pasttest.Secrets, http.StatusNotFound, "this recording has no secrets"},
+		{newPast(t, Recording{History: story.History}), pasttest.Deployments, http.StatusNotFound, "this recording has no deployments.apps"},
+		{newPast(t, Recording{History: story.History}), pasttest.Secrets, http.StatusNotFound, "this recording has no secrets"},
 		{newPast(t, story), pasttest.Secrets, http.StatusNotFound, "--record-secrets"},
 		{newPast(t, story), kube.Resource{Group: "example.com", Version: "v1", Name: "secrets"}, http.StatusNotFound, "--record-secrets"},
 		{newPast(t, story), kube.Resource{Version: "v2", Name: "pods"}, http.StatusNotFound, "not recorded as v2, but as v1"},
@@ -144,7 +144,7 @@ func TestClockStep(t *testing.T) {
 // whatever the clock shows. The end can be named as it is printed, to the second.
 func TestAfterRecording(t *testing.T) {
 	c := pasttest.NewCluster(t)
-	p := newPast(t, Recording{c.Store})
+	p := newPast(t, Recording{History: c.Store, Slack: time.Second})
 	c.Stream(pasttest.Pods, 100, 0)
 	c.Stream(pasttest.Nodes, 100, 0.4)
 	end := p.End()

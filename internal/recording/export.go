@@ -119,7 +119,7 @@ func (x *Exporter) Export(ctx context.Context, w io.Writer, sel Selection) error
 
 // plan finds the parts of the selection.
 func (x *Exporter) plan(ctx context.Context, sel Selection) ([]*part, *Header, error) {
-	h := &Header{Format: formatVersion, Program: x.Program, Cluster: x.Cluster, Made: time.Now().UTC().Truncate(time.Millisecond), Pseudonyms: sel.Pseudonyms, Scope: sel.scope()}
+	h := &Header{Format: formatVersion, Program: x.Program, Cluster: x.Cluster, Made: time.Now().UTC().Truncate(time.Millisecond), Pseudonyms: sel.Pseudonyms, Scope: sel.scope(), Exact: sel.Known != nil}
 	var all, parts []*part
 	for _, res := range sel.Resources {
 		p, err := x.part(ctx, res, sel)

@@ -77,9 +77,21 @@ type Header struct {
 	// Scope is what was selected; nil if that was everything, or is not known: programs
 	// before it wrote none, and ignore it.
 	Scope *Scope `json:"scope,omitempty"`
+	// Exact is set if the head of a resource is until when it is known. Programs before it wrote
+	// its last change, or when the API server last said that there was none.
+	Exact bool `json:"exact,omitempty"`
 	// Outages are the times in which the API server did not answer, which are why gaps are.
 	// Programs before them wrote none, and ignore them.
 	Outages []history.Outage `json:"outages,omitempty"`
+}
+
+// Slack is how much earlier than the others the record of a resource may end that was observed
+// to the end of the recording: the API server says about once a minute that nothing has changed.
+func (h *Header) Slack() time.Duration {
+	if h.Exact {
+		return time.Second
+	}
+	return 2 * time.Minute
 }
 
 // A Document is an API server's answer to a GET.
