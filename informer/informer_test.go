@@ -633,3 +633,11 @@ func TestEventObject(t *testing.T) {
 		t.Errorf("%s: %v", Synced, err)
 	}
 }
+
+// seeds is how many random histories a test walks.
+func seeds() uint64 {
+	if testing.Short() {
+		return 5
+	}
+	return 20
+}

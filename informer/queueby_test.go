@@ -106,7 +106,7 @@ func TestI11QueueBy(t *testing.T) {
 // TestI11QueueByLabel: calls for one object do not overlap while its label changes, events
 // are coalesced, calls fail and runs end.
 func TestI11QueueByLabel(t *testing.T) {
-	for seed := range uint64(20) {
+	for seed := range seeds() {
 		withTeams(t, func(t *testing.T, api *informertest.Server, i *Informer[testPod], log *bytes.Buffer) {
 			random := rand.New(rand.NewPCG(seed, 0))
 			var mu sync.Mutex

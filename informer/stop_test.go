@@ -131,7 +131,7 @@ func TestI7Stop(t *testing.T) {
 // TestI7Successor: a subscriber that begins after the channel of the one before was closed
 // does not overlap it, whatever runs begin and end meanwhile, and receives events.
 func TestI7Successor(t *testing.T) {
-	for seed := range uint64(20) {
+	for seed := range seeds() {
 		withServer(t, func(t *testing.T, api *informertest.Server, i *Informer[json.RawMessage], subscribe func(func()) func() <-chan struct{}) {
 			r := rand.New(rand.NewPCG(seed, 0))
 			for n := range 5 {

@@ -1,6 +1,8 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
+//go:build !race
+
 package history
 
 import (
