@@ -82,6 +82,7 @@ test('nothing is announced before the counts are known', async () => {
   const { filled, Fixture } = await import('./fixture');
   assert.equal(announcement(new Fixture().cluster, 'connecting', ''), '');
   assert.equal(announcement(filled(1, 2).cluster, 'live', ''), 'live: 1 node, 2 pods, 0 failing, 0 pending');
+  assert.equal(announcement(filled(1, 0).cluster, 'stale', '', { namespaces: null, omitted: 0, incomplete: false, nodes: null, pods: { why: '', namespaces: [] } }), 'stale: 1 node');
   assert.equal(announcement(filled(1, 2).cluster, 'failed', 'nothing is recorded at this moment'), 'nothing is recorded at this moment');
 });
 

@@ -282,3 +282,15 @@ test('picking finds Pods in tiles of any pitch, and next finds their neighbours'
   const right = layout.next(f.row('web-0-0'), 1, 0);
   assert.equal(layout.next(right, -1, 0), f.row('web-0-0'));
 });
+
+test('before the first list is complete, the look of a Pod is that of its state', () => {
+  const f = new Fixture().set(podOf('web', { state: State.failing }));
+  const engine = new Engine(f.cluster);
+  const take = (): void => engine.apply(structuredClone(f.rows.take(f.now, f.now)), f.now);
+  take();
+  assert.equal(engine.look[f.row('web')], State.failing);
+  engine.setFilter('ns:other');
+  f.set(podOf('web-2'));
+  take();
+  assert.equal(engine.matching(), 0);
+});

@@ -106,3 +106,26 @@ test('a reader without any namespace', async () => {
   const { status, scope, rows } = await read(new Gateway([]), (status) => status?.phase === 'denied');
   assert.deepEqual([status.text, status.code, scope.namespaces, rows.size, rows.synced], ['You may not list Pods in any namespace.', undefined, [], 0, false]);
 });
+
+/** A gateway in an outage that has only Pods, or nothing. */
+class Outage extends Gateway {
+  override readonly fetch = async (input: string | URL | Request, init: RequestInit = {}): Promise<Response> => {
+    const url = new URL(String(input));
+    if (url.pathname === '/watchkeeper/v1/multiwatch') return new Response(new ReadableStream<Uint8Array>({ start: (controller) => init.signal?.addEventListener('abort', () => controller.error(init.signal!.reason)) }));
+    if (url.pathname !== '/api/v1/pods' || !this.namespaces.length) return Response.json({ kind: 'Status', message: `${url.pathname} cannot be served from the cache now`, reason: 'ServiceUnavailable', code: 503 }, { status: 503 });
+    const pod = { metadata: { namespace: 'a', name: 'web', uid: 'a', resourceVersion: '5' }, spec: { nodeName: 'node-0' }, status: { phase: 'Running' } };
+    return Response.json({ kind: 'RowList', metadata: { resourceVersion: '10' }, rows: [rowOf(pod, url.searchParams.get('fields')!.split(','))] });
+  };
+}
+
+test('what the gateway has in an outage is complete without the rest, which is named', async () => {
+  const { status, scope, rows } = await read(new Outage(['a']), (status, scope, rows) => status?.phase === 'live' && scope?.nodes?.failed === true && rows.synced);
+  assert.deepEqual([status.text, rows.size, scope.pods], ['', 1, undefined]);
+  assert.match(scope.nodes!.why, /nodes cannot be served/);
+});
+
+test('nothing is complete without any answer', async () => {
+  const { status, scope, rows } = await read(new Outage([]), (status, scope) => status?.phase === 'connecting' && status.text !== '' && scope?.pods !== undefined);
+  assert.match(status.text, /cannot be served/);
+  assert.deepEqual([rows.synced, scope.nodes, scope.pods!.namespaces], [false, null, []]);
+});

@@ -8,8 +8,9 @@ import assert from 'node:assert/strict';
 import { createServer } from 'node:net';
 import { after, before, test } from 'node:test';
 import { violations } from './axe.mjs';
-import { clean, launch, shot } from './browser.mjs';
-import { dir, gateway, kubectl, namespace, signal, startComponent, startGateway, until } from './cluster.mjs';
+import { clean, launch, open, shot } from './browser.mjs';
+import { apply, dir, gateway, kubectl, namespace, signal, startComponent, startGateway, until } from './cluster.mjs';
+import { front } from './front.mjs';
 import { blockOf, connection, openBoard, pixels, settled, shownPods, truth } from './page.mjs';
 
 let browser;
@@ -103,6 +104,19 @@ test('the API server is killed and restarts', async (t) => {
   await kubectl('-n', held, 'create', 'deployment', 'held-back', '--image=nginx');
   t.after(() => kubectl('-n', held, 'delete', 'deployment', 'held-back').catch(() => {})); // others do not expect it
   const findings = async (page) => (await page.locator('.needs').innerText()).includes('Pods cannot be created');
+  const failing = await namespace('outage-failing');
+  await apply({ apiVersion: 'v1', kind: 'Pod', metadata: { namespace: failing, name: 'crashing' }, spec: { nodeSelector: { no: 'node' }, containers: [{ name: 'web', image: 'x' }] } });
+  await kubectl('-n', failing, 'patch', 'pod', 'crashing', '--subresource=status', '--type=merge', '-p', JSON.stringify({ status: {
+    phase: 'Running', conditions: [{ type: 'Ready', status: 'False', lastTransitionTime: new Date().toISOString() }],
+    containerStatuses: [{ name: 'web', image: 'x', imageID: '', ready: false, restartCount: 5, state: { waiting: { reason: 'CrashLoopBackOff' } }, lastState: { terminated: { reason: 'Error', exitCode: 3, finishedAt: new Date().toISOString() } } }],
+  } }));
+  t.after(() => kubectl('-n', failing, 'delete', 'pod', 'crashing', '--force', '--grace-period=0').catch(() => {}));
+  // A gateway answers so in an outage for what nobody has read from it before.
+  const without = (...names) => front(t, (url, _, outgoing) => {
+    if (url.pathname.startsWith('/at/') || !names.some((name) => url.pathname.endsWith(`/${name}`))) return url;
+    outgoing.writeHead(503, { 'content-type': 'application/json' }).end(JSON.stringify({ kind: 'Status', status: 'Failure', message: `${names} cannot be served from the cache now`, reason: 'ServiceUnavailable', code: 503 }));
+    return undefined;
+  });
   const page = await openBoard(browser, gateway);
   await until('the Deployment without Pods', () => findings(page));
   await settled(page, ns, 3);
@@ -123,10 +137,31 @@ test('the API server is killed and restarts', async (t) => {
   await until('since when no changes are known', async () => /Nothing is known since \S/.test(await late.locator('.changes').innerText()));
   await late.keyboard.press('n');
 
+  // So is one of a gateway that has only a part, and it says which.
+  const ignore = /status of (503|404)/;
+  const part = await openBoard(browser, await without('nodes', 'namespaces'), { q: `ns:${failing}` }, { ignore });
+  await mark(part);
+  await goesStale(part, ns, well, /No answer from the API server: .*refused.* It is not everything: The Nodes could not be read\.$/);
+  await blockOf(part, failing, 'crashing');
+  assert.match(await part.locator('.search .count').innerText(), /^1 of /);
+  assert.doesNotMatch(await part.locator('header.top').innerText(), /node/);
+  await until('the failing Pod, and that there may be more', async () => /The Nodes could not be read\. This needed attention then, and more may have:.*crashing\s+CrashLoopBackOff/s.test(await part.locator('.needs').innerText()));
+  await shot(part, 'stale-part');
+  await part.keyboard.press('Control+k');
+  await until('that the opener does not know all names', async () => /Not all namespaces are known: \S.*cannot be served/.test(await part.locator('.opener').innerText()));
+  await part.keyboard.press('Escape');
+  const table = await open(browser, `${await without('nodes', 'pods', 'deployments')}/ui/?view=table&kind=deployments.apps`, { ignore });
+  await until('the last recorded state', async () => /Unknown since \S+ UTC\. This is the last recorded state\./.test(await table.locator('.kinds-bar').innerText()) && (await table.locator('.kinds .line', { hasText: 'held-back' }).count()) === 1);
+  await until('the failing Pod that no board has', async () => /crashing.*CrashLoopBackOff/s.test(await table.locator('.needs').innerText()) && /more may have:/.test(await table.locator('.needs').innerText()));
+  assert.doesNotMatch(await table.locator('header.top').innerText(), /failing/);
+  await table.close();
+
   // The past is shown as far as it is recorded, but does not hide that the API server is gone.
   const past = await openBoard(browser, gateway, { at: new Date(well + 120_000).toISOString() }, { ignore: /status of 503/ });
   await until('words in the past', async () => /^No contact since .*No answer from the API server/s.test(await past.getByRole('alert').innerText()));
   assert.equal(await connection(past), 'the past, no contact');
+  await past.goto(`${await without('nodes')}/ui/?${new URLSearchParams({ at: new Date(well + 120_000).toISOString() })}`);
+  await until('the same words without Nodes', async () => /^No contact\. .*cannot be served/s.test(await past.getByRole('alert').innerText()));
   await past.close();
 
   // The details of a Pod are those of the last contact.
@@ -147,7 +182,7 @@ test('the API server is killed and restarts', async (t) => {
   }, 180);
   await comesBack(page, ns, 5);
   await comesBack(late, ns, 5);
-  for (const each of [page, late]) {
+  for (const each of [page, late, part]) {
     clean(each);
     await each.close();
   }

@@ -314,6 +314,12 @@ test('findings are listed if they are about what is not on the board', () => {
   const finding = (rule: string, severity: Finding['severity'], kind = 'Deployment'): Finding => ({ rule, severity, kind, name: 'x', title: 't', touches: 1, objects: [{ kind, name: 'x' }] });
   const all = [finding('crash', 'critical'), finding('create', 'critical'), finding('creating', 'critical'), finding('controller', 'critical'), finding('deletion', 'warning', 'Pod'), finding('deletion', 'warning', 'Backup'), finding('claim', 'info'), finding('node', 'critical', 'Node'), finding('unobserved', 'critical', 'APIServer'), finding('unobserved', 'warning', 'Recording')];
   assert.deepEqual(beside(all), [all[1], all[3], all[5], all[9]]);
+  // What could not be read is not on the board.
+  const failed = { denied: false, failed: true, why: '' };
+  assert.deepEqual(beside(all, { nodes: failed }), [all[1], all[3], all[5], all[7], all[9]]);
+  assert.deepEqual(beside(all, { nodes: null, pods: { why: '', namespaces: [] } }), [all[0], all[1], all[2], all[3], all[4], all[5], all[9]]);
+  assert.deepEqual(beside(all, { nodes: null, pods: { why: '', namespaces: ['other'] } }), beside(all));
+  assert.deepEqual(beside(all, null), all.filter(({ severity, kind }) => severity !== 'info' && kind !== 'APIServer'));
 });
 
 test('since when a Pod fails comes from the history, also after its eviction', () => {

@@ -175,9 +175,19 @@ export interface Finding {
   objects: { kind: string; name: string }[];
 }
 
-/** The rules about Pods and Nodes, which are on the board. */
-const ON_BOARD = new Set(['node', 'crash', 'image', 'start', 'creating', 'unscheduled', 'not-ready', 'pod-failed']);
+/** The rules about Pods. */
+const OF_PODS = new Set(['crash', 'image', 'start', 'creating', 'unscheduled', 'not-ready', 'pod-failed']);
+const isOfPods = ({ rule, objects }: Finding): boolean => OF_PODS.has(rule) || (rule === 'deletion' && objects.every((one) => one.kind === 'Pod'));
 
-/** Leaves out what the board shows, what needs no attention, and that the API server does not answer, which the page tells otherwise. */
-export const beside = (all: Finding[]): Finding[] =>
-  all.filter(({ rule, severity, kind, objects }) => severity !== 'info' && !ON_BOARD.has(rule) && !(rule === 'unobserved' && kind !== 'Recording') && !(rule === 'deletion' && objects.every((one) => one.kind === 'Pod')));
+/**
+ * Leaves out what the board shows, what needs no attention, and that the API server does not answer, which the page tells otherwise.
+ * `board`: what is on the board; null if it shows another moment.
+ */
+export const beside = (all: Finding[], board: Pick<Scope, 'nodes' | 'pods'> | null = { nodes: null }): Finding[] =>
+  all.filter((one) => {
+    if (one.severity === 'info' || (one.rule === 'unobserved' && one.kind !== 'Recording')) return false;
+    if (!board) return true;
+    if (one.rule === 'node') return board.nodes !== null;
+    const without = board.pods?.namespaces;
+    return !isOfPods(one) || (without !== undefined && (without.length === 0 || without.includes(one.namespace ?? '')));
+  });

@@ -5,7 +5,7 @@
 
 import { batch, signal } from '@preact/signals';
 import { extensionURL, request } from './api';
-import { beside, type Finding } from './attention';
+import type { Finding } from './attention';
 import { lost } from './contact';
 
 /** The time between two questions while the page is live, in milliseconds, and how many times as long as an answer it is at least: one reads all objects. */
@@ -16,7 +16,7 @@ const settled = 1000;
 /** In how many namespaces findings are asked for if the reader may not see all. */
 const maxNamespaces = 10;
 
-/** The last answer, without what the board shows; null before the first one, and if the gateway gives none. */
+/** The last answer; null before the first one, and if the gateway gives none. */
 export const findings = signal<Finding[] | null>(null);
 /** Whether the findings have all Jobs that failed: in each namespace they are recorded, and may be listed. */
 export const jobsFound = signal(false);
@@ -46,7 +46,7 @@ async function loadFindings(at: string, namespaces: string[] | null, signal: Abo
   // Without contact, the last ones are as good as the board.
   if (signal.aborted || (!all && lost.peek())) return;
   batch(() => {
-    findings.value = all && beside(all);
+    findings.value = all;
     jobsFound.value = all !== null && jobs;
   });
 }

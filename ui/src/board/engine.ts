@@ -103,6 +103,7 @@ export class Engine implements Scene {
     if (!before || applied.all) {
       // Until the first list is complete, positions are preliminary. Arranging all Pods is expensive, so it is done when they have become many more.
       if (cluster.synced || cluster.length > this.#arranged * 2.5 + 200) this.arrange();
+      else for (const row of [...applied.placed, ...applied.changed, ...applied.gone]) this.#updateLook(row); // lists and counts have them
       return;
     }
     // Arrange again if the cluster has grown a lot, unless the user has panned or zoomed.

@@ -32,6 +32,9 @@ interface Source {
   synced: boolean;
 }
 
+/** Whether a source could not be read so far: in an outage, the gateway does not have everything. */
+const isUnread = ({ synced, state: { phase, error } }: Source): boolean => !synced && phase === 'connecting' && error !== undefined;
+
 /** How many watches a connection has. A multiwatch has up to 100; each takes about 2.4 kB of the URL. */
 const maxWatches = 90;
 /** How often the rights are asked for, and the shortest time between two questions, in milliseconds. */
@@ -252,12 +255,13 @@ export class Live {
     for (const namespace of wanted) if (!this.#pods.has(namespace)) this.#openPods(namespace, this.#plain);
   }
 
-  /** Completes the first list, and what `restate` has begun. */
+  /** Completes the first list, and what `restate` has begun: without what cannot be read, unless that is everything. */
   #settle(): void {
     const pods = [...this.#pods.values()];
     const nothing = this.#restricted && this.#access !== null && pods.length === 0;
-    if (!nothing && (pods.length === 0 || pods.some(({ synced }) => !synced))) return;
-    if (!this.#nodes.synced && !this.#noNodes) return;
+    if (!nothing && pods.length === 0) return;
+    const sources = this.#noNodes ? pods : [...pods, this.#nodes];
+    if (sources.some((source) => !source.synced && !isUnread(source)) || (sources.length > 0 && sources.every(isUnread))) return;
     this.rows.settle(performance.now());
     if (!nothing) this.rows.sync();
   }
@@ -265,13 +269,17 @@ export class Live {
   /** Reports the worst of the states, and what the reader may see. */
   #report(): void {
     const pods = [...this.#pods.values()];
-    const shown = this.#noNodes ? pods : [...pods, this.#nodes];
+    const without = pods.filter(isUnread);
+    const some = without.length < pods.length;
+    const noNodes = this.#noNodes ?? (some && isUnread(this.#nodes) ? { denied: false, failed: true, why: stateWords('nodes', this.#nodes.state) } : null);
+    const shown = [...(some ? pods.filter((source) => !isUnread(source)) : pods), ...(noNodes ? [] : [this.#nodes])];
     const access = this.#restricted ? this.#access : null;
     const scope: Scope = {
       namespaces: access && !access.all ? pods.map(({ namespace }) => namespace).filter((name) => name).sort() : null,
       omitted: access ? Math.max(0, access.namespaces.length - maxNamespaces) : 0,
       incomplete: access?.incomplete ?? false,
-      nodes: this.#noNodes,
+      nodes: noNodes,
+      ...(without.length > 0 && { pods: { why: stateWords('pods', without[0].state), namespaces: without.map(({ namespace }) => namespace).filter((name) => name).sort() } }),
     };
     const text = JSON.stringify(scope);
     if (text !== this.#reportedScope) this.scope(scope);

@@ -64,11 +64,17 @@ export interface Scope {
   incomplete: boolean;
   /** Why the Nodes are not shown; null if they are. */
   nodes: Unread | null;
+  /** Why not all Pods are shown, and of which namespaces they are, none for all; absent if they are shown. */
+  pods?: { why: string; namespaces: string[] };
 }
 
-/** Why something cannot be read: the reader may not list it (`denied`), or it is not there, as in a recording of one namespace. */
+/**
+ * Why something cannot be read: the reader may not list it (`denied`), its requests have failed so far, as in an outage of what the
+ * gateway does not hold (`failed`), or it is not there, as in a recording of one namespace.
+ */
 export interface Unread {
   denied: boolean;
+  failed?: boolean;
   why: string;
 }
 

@@ -18,9 +18,12 @@ export class Silence {
     this.#connection = connect(root.replace(/\/$/, ''), { multiwatch: `${extension}multiwatch`, headers: authorization });
     this.#connection.informer('v1/nodes', { fields: ['metadata.name'], transform: () => null }).onBatch((events) => {
       for (const event of events) {
-        if (event.type !== 'state' || (event.state.phase !== 'stale' && event.state.phase !== 'live')) continue;
-        this.words = event.state.phase === 'live' ? '' : stateWords('nodes', event.state) || 'The API server does not answer.';
-        this.since = event.state.since;
+        if (event.type !== 'state') continue;
+        const { phase, since, error } = event.state;
+        // In an outage the gateway may never have had Nodes: it is not known since when then.
+        if (phase !== 'stale' && phase !== 'live' && !(phase === 'connecting' && error)) continue;
+        this.words = phase === 'live' ? '' : stateWords('nodes', event.state) || 'The API server does not answer.';
+        this.since = phase === 'connecting' ? 0 : since;
         changed();
       }
     });

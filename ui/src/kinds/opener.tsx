@@ -79,18 +79,21 @@ export function Opener() {
       stop.abort();
     };
   }, [id, moment]);
-  const [namespaces, setNamespaces] = useState<string[]>([]);
+  const [namespaces, setNamespaces] = useState<{ names: string[]; problem?: string }>({ names: [] });
   useEffect(() => {
     const stop = new AbortController();
     // A reader who may not list them finds those whose Pods they may read.
-    namesOf(NAMESPACES, moment, stop.signal).then((rows) => setNamespaces(rows.map(([, name]) => name)), () => stop.signal.aborted || setNamespaces(scope.value.namespaces ?? []));
+    namesOf(NAMESPACES, moment, stop.signal).then(
+      (rows) => setNamespaces({ names: rows.map(([, name]) => name) }),
+      ({ message }: Error) => stop.signal.aborted || setNamespaces(scope.value.namespaces ? { names: scope.value.namespaces } : { names: namespacesOf(cluster), problem: message }),
+    );
     return () => stop.abort();
   }, [moment]);
   const unlisted = found.problem && wanted.resource ? objectNamed(wanted.resource, wanted) : null;
   const objects = id && found.id === id ? (unlisted ? [unlisted] : objectsOf(found.rows, wanted, collection)) : [];
   const asked = resources.value !== null || problem.value !== '';
   // Before the resources are known, the first choice would often be another one.
-  const choices = asked ? choicesOf(text, known, cluster, objects, namespaces) : [];
+  const choices = asked ? choicesOf(text, known, cluster, objects, namespaces.names) : [];
   const current = Math.min(at, choices.length - 1);
   const keys = (event: KeyboardEvent): void => {
     const by = { ArrowDown: 1, ArrowUp: -1 }[event.key];
@@ -110,16 +113,20 @@ export function Opener() {
         onInput={(e) => { setText(e.currentTarget.value); setAt(0); early.current = false; }} onKeyDown={keys}
       />
       {problem.value && <p role="alert">The resources of the cluster are not known: {problem.value}</p>}
+      {namespaces.problem && <p role="alert">Not all namespaces are known: {namespaces.problem}</p>}
       {found.id === id && found.problem && <p role="alert">{found.problem}</p>}
       <div id="choices" role="listbox" aria-label="Choices" tabIndex={-1}>
         {choices.map((choice, i) => (
           <div key={keyOf(choice)} id={`choice-${i}`} role="option" aria-selected={i === current} onClick={() => go(choice)} onMouseMove={(e) => (e.movementX || e.movementY) && setAt(i)}><Words choice={choice} /></div>
         ))}
       </div>
-      {!choices.length && <p class="muted" role="status">{asked ? 'Nothing has this name.' : 'reading which resources there are'}</p>}
+      {!choices.length && <p class="muted" role="status">{asked ? (found.id === id && found.problem) || problem.value || namespaces.problem ? 'Nothing that could be read has this name.' : 'Nothing has this name.' : 'reading which resources there are'}</p>}
     </dialog>
   );
 }
+
+/** The namespaces of the Pods on the board. */
+const namespacesOf = ({ length, strings, namespace }: typeof cluster): string[] => [...new Set(namespace.subarray(0, length))].map((id) => strings[id]).filter(Boolean).sort();
 
 const keyOf = (choice: Choice): string => `${choice.to} ${choice.to === 'kind' ? choice.resource.id : choice.to === 'object' ? choice.path : choice.to === 'namespace' ? choice.name : choice.filter}`;
 

@@ -6,6 +6,7 @@
 import { Component } from 'preact';
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { continuing } from '../app/address';
+import { lost } from '../app/contact';
 import { session } from '../app/login';
 import { filter, kind, mode, pathOf, refresh, selection, selectionOf, sheet, view } from '../app/state';
 import { rowHeight } from '../app/window';
@@ -14,6 +15,7 @@ import { bySlots, windowOf } from '../shell/rows';
 import { reveal, useScroll } from '../shell/scrolling';
 import { NotKnown } from '../time/nearest';
 import { playhead } from '../time/playback';
+import { zoned } from '../time/words';
 import { cellText, inapplicable, NAMESPACE, type Grouping, type Heading, type Line } from './lines';
 import { learn, problem, resources } from './known';
 import { collection, named, type Resource } from './resources';
@@ -45,7 +47,10 @@ export function Kinds() {
 const Empty = ({ children }: { children: preact.ComponentChildren }) => <div class="table kinds empty" tabIndex={0}><p role="status">{children}</p></div>;
 
 function Grid({ resource }: { resource: Resource }) {
-  const at = shownMoment();
+  const moment = shownMoment();
+  const [unread, setUnread] = useState(false);
+  // In an outage, the gateway has not cached what nobody has read before: then this is the last recorded state.
+  const at = moment || (unread && lost.value ? new Date(lost.value).toISOString() : '');
   const table = useMemo(() => new KindTable(resource, at), []);
   const element = useRef<HTMLDivElement>(null);
   const box = useScroll(element);
@@ -74,6 +79,8 @@ function Grid({ resource }: { resource: Resource }) {
   void table.version.value;
   void refresh.value; // ages
   const { source } = table;
+  const fails = !moment && source.problem !== '' && !source.complete;
+  useEffect(() => setUnread(lost.value > 0 && (unread || fails)), [fails, lost.value]);
   const lines = table.arranged();
   const columns = useMemo(() => {
     const shown = source.columns.map((_, i) => i).filter((i) => wide || source.columns[i].priority === 0);
@@ -107,7 +114,7 @@ function Grid({ resource }: { resource: Resource }) {
   };
   return (
     <>
-      <Bar table={table} wide={wide} setWide={setWide} hasWide={source.columns.some(({ priority }) => priority > 0)} />
+      <Bar table={table} recorded={!moment && at !== '' && source.complete} wide={wide} setWide={setWide} hasWide={source.columns.some(({ priority }) => priority > 0)} />
       {missing(source) && <div class="below-bar"><NotKnown kind={resource.kind} resource={resource.id} why={missing(source)} /></div>}
       <div class="table kinds" ref={element} tabIndex={0} role="grid" aria-label={resource.kind} aria-rowcount={lines.length + 1} aria-colcount={columns.length} onKeyDown={go}>
         <div class="head" role="row" aria-rowindex={1} style={style}>
@@ -130,7 +137,7 @@ function Grid({ resource }: { resource: Resource }) {
 const missing = ({ complete, problem }: Source): string => (mode.value && !complete ? problem : '');
 
 /** What is shown, and how. */
-function Bar({ table, wide, setWide, hasWide }: { table: KindTable; wide: boolean; setWide: (on: boolean) => void; hasWide: boolean }) {
+function Bar({ table, recorded, wide, setWide, hasWide }: { table: KindTable; recorded: boolean; wide: boolean; setWide: (on: boolean) => void; hasWide: boolean }) {
   void table.version.value; // the props stay the same
   const { resource, source, lines } = table;
   const others = inapplicable(filter.value);
@@ -142,10 +149,11 @@ function Bar({ table, wide, setWide, hasWide }: { table: KindTable; wide: boolea
       <h2>{resource.kind}</h2>
       <span class="muted mono">{resource.id}</span>
       <span role="status">
-        {missing(source) ? 'not known' : matching === total ? count(total, 'object') : `${matching.toLocaleString('en')} of ${count(total, 'object')}`}
+        {missing(source) || (source.problem && !source.complete && !total) ? 'not known' : matching === total ? count(total, 'object') : `${matching.toLocaleString('en')} of ${count(total, 'object')}`}
         {!source.complete && !source.problem && ' so far'}
         {source.namespaces && `, in the ${count(source.namespaces.length, 'namespace')} that you may read`}
       </span>
+      {recorded && lost.value > 0 && <span class="failure" role="alert">Unknown since {zoned(lost.value)}. This is the last recorded state.</span>}
       {source.problem && !missing(source) && <span class="failure" role="alert">{source.problem}</span>}
       {unlisted && <button class="link" onClick={() => (selection.value = selectionOf(unlisted.path))}>Show {resource.kind} {unlisted.name}{unlisted.namespace && ` in ${unlisted.namespace}`}</button>}
       {others.length > 0 && <span class="muted">{others.map((term) => term.key || term.kind).join(', ')}: only of Pods</span>}

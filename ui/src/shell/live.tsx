@@ -13,7 +13,7 @@ const minInterval = 10_000;
 
 /** What is announced: the counts once they are known, or why they are not. Empty before that. */
 export const announcement = (of: Cluster, phase: string, missing: string, seen = scope.peek()): string =>
-  missing || (of.synced ? `${phase}: ${sizeOf(of, seen).join(', ')}, ${of.counts[State.failing]} failing, ${of.counts[State.pending]} pending` : '');
+  missing || (of.synced ? [`${phase}: ${sizeOf(of, seen).join(', ')}`, ...(seen.pods && !of.pods ? [] : [`${of.counts[State.failing]} failing`, `${of.counts[State.pending]} pending`])].join(', ') : '');
 
 const announced = signal('');
 let at = 0;

@@ -3,7 +3,7 @@
 
 import { useEffect } from 'preact/hooks';
 import { absent, lost, misplaced } from '../app/contact';
-import { failingSince, othersOf, nodeNeeds, needsOf, type Finding, type Need } from '../app/attention';
+import { beside, failingSince, othersOf, nodeNeeds, needsOf, type Finding, type Need } from '../app/attention';
 import { exactly, failingOf, type Failing } from '../app/failing';
 import { findings, followFindings, jobsFound } from '../app/findings';
 import { refresh, cluster, filter, mode, scope, selection, selectionOf, selectRow, status } from '../app/state';
@@ -30,7 +30,7 @@ export function Needs({ board }: { board: BoardView }) {
   const other = misplaced.value || absent.value !== '';
   const nodes = other ? [] : nodeNeeds(cluster);
   const all = other ? [] : needsOf(cluster, board.engine.look, now, jobsFound.value);
-  const found = other ? [] : (findings.value ?? []);
+  const found = absent.value ? [] : beside(findings.value ?? [], misplaced.value ? null : scope.value);
   const more = [nodes, found, all].reduce((sum, list) => sum + Math.max(0, list.length - maxEntries), 0);
   const point = (rows: number[]): void => {
     board.marks.siblings = rows.slice(0, 2000);

@@ -10,7 +10,7 @@ import { zoned } from '../time/words';
 import { Nearest } from './kinds';
 import { later } from './later';
 import { Seen } from './seen';
-import { sizeOf } from './words';
+import { lacking, sizeOf } from './words';
 
 const Nobody = later(async () => (await import('./nobody')).Nobody);
 
@@ -34,7 +34,7 @@ export function Notice() {
   if (asked.value) return null;
   if (phase === 'denied' && scope.value.namespaces?.length === 0) return <Nobody />;
   // What is recorded remains shown.
-  if (silence.value) return <p class="chip" role="alert"><b>No contact since {zoned(status.value.since)}.</b> {silence.value} The past is shown as far as it is recorded.</p>;
+  if (silence.value) return <p class="chip" role="alert"><b>No contact{status.value.since > 0 && ` since ${zoned(status.value.since)}`}.</b> {silence.value} The past is shown as far as it is recorded.</p>;
   if (some && misplaced.value) {
     return (
       <div class="notice veil" role="alert">
@@ -47,7 +47,7 @@ export function Notice() {
   if (some && cluster.synced) {
     // The board is out of date or incomplete: say since when.
     if (phase === 'denied' || phase === 'failed') return <p class="chip" role="alert">{text}</p>;
-    if (phase === 'stale') return <p class="chip" role="alert">{lost.value > 0 && <><b>Stale since {zoned(lost.value)}.</b>{' '}</>}{text}{lost.value > 0 && ' The board shows what was known then.'}</p>;
+    if (phase === 'stale') return <p class="chip" role="alert">{lost.value > 0 && <><b>Stale since {zoned(lost.value)}.</b>{' '}</>}{text}{lost.value > 0 && ' The board shows what was known then.'}{lacking(scope.value) && ` It is not everything: ${lacking(scope.value)}`}</p>;
     if (phase === 'catching up') return <p class="chip calm" role="status">Catching up: loading the changes since then.</p>;
     return <Seen />;
   }

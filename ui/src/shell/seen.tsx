@@ -7,15 +7,15 @@ import { limits } from '../app/now';
 import { scope } from '../app/state';
 import { count } from '../data/quantity';
 import { maxHistories } from '../time/namespaced';
-import { unread } from './words';
+import { lacking, unread } from './words';
 
 /** How many namespaces are named. */
 const maxNamed = 6;
 
 /** What is shown, above the board; nothing if it is everything. */
 export function Seen() {
-  const { namespaces, omitted, incomplete, nodes } = scope.value;
-  if (!namespaces && !nodes && !limits()) return null;
+  const { namespaces, omitted, incomplete, nodes, pods } = scope.value;
+  if (!namespaces && !nodes && !pods && !limits()) return null;
   const named = (namespaces ?? []).slice(0, maxNamed);
   const others = (namespaces ?? []).slice(maxNamed);
   const total = (namespaces?.length ?? 0) + omitted;
@@ -30,6 +30,7 @@ export function Seen() {
           {incomplete && ' There may be others: only the first 1,000 namespaces of the cluster were checked.'}
         </p>
       )}
+      {pods && <p title={pods.why}>{lacking({ ...scope.value, nodes: null })}</p>}
       {nodes && (
         <details>
           <summary>{unread(scope.value)}: the Pods are grouped by the names of their Nodes, whose states are not known.</summary>

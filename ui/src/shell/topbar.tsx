@@ -103,7 +103,7 @@ function Legend() {
   if (!cluster.synced && !cluster.pods && !cluster.nodes.size) return <nav class="legend" aria-label="Pods by state" />;
   return (
     <nav class={`legend ${cluster.pods >= 10_000 ? 'many' : ''}`} aria-label="Pods by state">
-      {phone.value ? <FoldedCounts /> : <><Total />{STATES.map((name) => <StateCount key={name} name={name} />)}</>}
+      {scope.value.pods && !cluster.pods ? <Total /> : phone.value ? <FoldedCounts /> : <><Total />{STATES.map((name) => <StateCount key={name} name={name} />)}</>}
     </nav>
   );
 }

@@ -18,7 +18,13 @@ export const WORDS: Record<StateName, string> = {
 };
 
 /** Why the Nodes are not shown, in a few words; empty if they are. */
-export const unread = ({ nodes }: Scope): string => (!nodes ? '' : nodes.denied ? 'You may not list Nodes' : 'No Nodes are recorded');
+export const unread = ({ nodes }: Scope): string => (!nodes ? '' : nodes.failed ? 'The Nodes could not be read' : nodes.denied ? 'You may not list Nodes' : 'No Nodes are recorded');
+
+/** What could not be read so far, in a sentence; empty if that is nothing. What the page shows is not everything then. */
+export function lacking({ nodes, pods }: Scope): string {
+  const what = [...(nodes?.failed ? ['the Nodes'] : []), ...(pods ? [`the Pods${pods.namespaces.length ? ` of ${pods.namespaces.join(', ')}` : ''}`] : [])];
+  return what.length ? `${what.join(' and ')} could not be read.`.replace(/^t/, 'T') : '';
+}
 
 /** How many Nodes and Pods are shown. Without the Nodes, only the names of those that have Pods are known. */
-export const sizeOf = ({ nodes, pods }: Cluster, scope: Scope): string[] => [...(scope.nodes ? [] : [count(nodes.size, 'node')]), count(pods, 'pod')];
+export const sizeOf = ({ nodes, pods }: Cluster, scope: Scope): string[] => [...(scope.nodes ? [] : [count(nodes.size, 'node')]), ...(scope.pods && !pods ? [] : [count(pods, 'pod')])];

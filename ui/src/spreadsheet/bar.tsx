@@ -25,7 +25,7 @@ export function Bar({ sheet, open, close }: { sheet: Sheet; open: (dialog: 'colu
     <div class="sheet-bar">
       <h2>{tab.name}</h2>
       <span role="status" class="muted">
-        {tab.selected && (tab.unknown ? 'not known' : `${count(tab.entries.length - gone, tab.selected.resource.kind)}${tab.complete ? '' : ' so far'}`)}
+        {tab.selected && (tab.unknown || (tab.problem && !tab.complete && !tab.entries.length) ? 'not known' : `${count(tab.entries.length - gone, tab.selected.resource.kind)}${tab.complete ? '' : ' so far'}`)}
         {tab.namespaces && `, in the ${count(tab.namespaces.length, 'namespace')} that you may read`}
         {past && ' · The past cannot be changed.'}
       </span>
