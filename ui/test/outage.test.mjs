@@ -11,7 +11,7 @@ import { violations } from './axe.mjs';
 import { clean, launch, open, shot } from './browser.mjs';
 import { apply, dir, gateway, kubectl, namespace, signal, startComponent, startGateway, until } from './cluster.mjs';
 import { front } from './front.mjs';
-import { blockOf, connection, openBoard, pixels, settled, shownPods, truth } from './page.mjs';
+import { blockOf, connection, goTo, openBoard, pixels, settled, shownPods, truth } from './page.mjs';
 
 let browser;
 
@@ -194,6 +194,7 @@ test('the gateway is killed and restarts after many changes', async (t) => {
   // After the outage of the test before, the controller manager's own watches are late. Pods
   // that are deleted before it has seen them are not replaced: it waits for their creation.
   await kubectl('-n', ns, 'rollout', 'status', 'deployment/web', '--timeout=3m');
+  await kubectl('-n', ns, 'create', 'service', 'clusterip', 'lost', '--tcp=80');
   const flags = ['--data-dir', `${dir}/history-of-outage`];
   const first = await startGateway(flags, undefined, await freePort());
   t.after(() => first.stop());
@@ -229,6 +230,7 @@ test('the gateway is killed and restarts after many changes', async (t) => {
   await until('the board to be covered', async () => /^No contact since .*The gateway cannot be reached/s.test(await past.getByRole('alert').innerText()));
   assert.match(await past.locator('.needs').innerText(), /Unknown since (?!.*(healthy|then))/s);
   await kubectl('-n', ns, 'delete', 'pods', '--all', '--wait=false');
+  await kubectl('-n', ns, 'delete', 'service', 'lost');
   await kubectl('-n', ns, 'scale', 'deployment/web', '--replicas=4');
   await kubectl('-n', ns, 'rollout', 'status', 'deployment/web', '--timeout=3m');
   const gap = new Date((killed + Date.now()) / 2).toISOString();
@@ -259,7 +261,21 @@ test('the gateway is killed and restarts after many changes', async (t) => {
       assert.ok(button ? at > Date.parse(gap) : at < Date.parse(gap), `${new Date(at).toISOString()} for the gap at ${gap}`);
     }
   }
-  for (const each of [page, past, inGap]) {
+
+  // The RV of a deletion in the gap is no moment of the board: it is shown as of the end of the gap.
+  const lost = `/api/v1/namespaces/${ns}/services/lost`;
+  const [deletion] = (await (await fetch(`${second.url}/watchkeeper/v1/history/versions${lost}`)).json()).items;
+  assert.ok(deletion.type === 'DELETED' && deletion.notBefore, JSON.stringify(deletion));
+  const restore = await openBoard(browser, second.url, { side: 'changes', only: 'deleted', q: `ns:${ns}` }, { ignore: /status of 4\d\d/ });
+  const restorable = async () => until('its last state', async () => /Service lost.*Deleted at \S+ UTC \(not before \S+\)\. This is its last recorded state\.\s+Create again now…/s.test(await restore.locator('.panel').innerText()));
+  await restore.locator('.changes-list li.deleted .pick').filter({ hasText: /Service lost/ }).click();
+  await restorable();
+  const noticed = new URL(restore.url()).searchParams.get('at');
+  assert.ok(Date.parse(noticed) >= Date.parse(deletion.time) && Date.parse(noticed) < Date.parse(deletion.time) + 10_000, `${noticed} for ${deletion.time}`);
+  await until('the board', async () => (await connection(restore)) === 'the past' && (await restore.locator('.notice.absent').count()) === 0);
+  await goTo(restore, second.url, { at: `rv:${deletion.resourceVersion}`, sel: lost, q: `ns:${ns}` });
+  await restorable();
+  for (const each of [page, past, inGap, restore]) {
     clean(each);
     await each.close();
   }

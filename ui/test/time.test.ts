@@ -91,6 +91,21 @@ test('a step of an object stops at each of several changes with one time', async
   assert.deepEqual([await step('', 1000, -1), await step('', 1000, 1)], ['7', '13'], 'a moment without a resourceVersion is after all of its time');
 });
 
+test('a change that was not observed is shown when the board is known again', async () => {
+  const { momentOf, showChange } = await import('../src/time/playback');
+  const { mode } = await import('../src/app/state');
+  const point = (s: number) => ({ resourceVersion: String(s), time: at(s) });
+  const epochs = (end: number) => [{ span: { from: point(100), to: point(900) }, gaps: [{ from: point(400), to: point(end) }] }];
+  globalThis.fetch = (async () => Response.json({ now: at(900), recording: { state: 'on' }, upstream: { answers: true }, resources: [{ resource: 'pods', epochs: epochs(502) }, { resource: 'nodes', epochs: epochs(501) }] })) as typeof fetch;
+  const change = { resourceVersion: '401', time: at(500), notBefore: at(400), inferred: true };
+  assert.equal(momentOf(change), at(500));
+  await showChange(change);
+  assert.deepEqual(mode.value, { at: at(502), time: 502_000, speed: 0 });
+  await showChange({ ...change, notBefore: undefined, inferred: undefined });
+  assert.deepEqual(mode.value, { at: 'rv:401', time: 500_000, speed: 0 });
+  mode.value = null;
+});
+
 test('reading the first page again keeps the pages after it', async () => {
   const { refreshed, versionKey } = await import('../src/time/history');
   const page = (more: string, ...rvs: string[]) => ({ items: rvs.map((resourceVersion) => ({ type: 'MODIFIED', resourceVersion }) as Change), more });

@@ -27,7 +27,7 @@ export const extension = (): URL => new URL(config.extension, page);
 
 /** An error response of the API, with its message in the words of the page. */
 export class ApiError extends Error {
-  constructor(readonly code: number, message: string) {
+  constructor(readonly code: number, message: string, readonly details?: Details) {
     super(message);
   }
 }
@@ -84,7 +84,7 @@ export async function apiError(response: Response): Promise<ApiError> {
   const text = await response.text();
   try {
     const { message, details } = JSON.parse(text) as { message?: string; details?: Details };
-    return new ApiError(response.status, inWords(message ?? text, details).replace(WHOLE, ''));
+    return new ApiError(response.status, inWords(message ?? text, details).replace(WHOLE, ''), details);
   } catch {
     return new ApiError(response.status, text.slice(0, 300) || response.statusText);
   }

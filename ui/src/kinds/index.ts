@@ -6,4 +6,4 @@
 export { Kinds } from './view';
 export { Opener } from './opener';
 export { learn, problem, resources } from './known';
-export { Nearest } from '../time/nearest';
+export { knownMoments, Nearest } from '../time/nearest';

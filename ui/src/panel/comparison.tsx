@@ -19,7 +19,8 @@ export function Comparison({ path, picked, items, version }: { path: string; pic
   const sides = sidesOf(picked, items, playhead.value);
   /** The sides that are in the wrong order. The time of a version that is not loaded is in the answer. */
   const [reversed, reverse] = useState('');
-  const moments = (sides ?? []).map(({ rv }) => (rv ? `rv:${rv}` : shown || 'now'));
+  // The RV of a version that was not observed may be inside the gap: nothing is known there.
+  const moments = (sides ?? []).map(({ rv, time, notBefore }) => (!rv ? shown || 'now' : notBefore && sides![0].time !== sides![1].time ? new Date(time).toISOString() : `rv:${rv}`));
   const pair = moments.join();
   if (pair === reversed) {
     sides?.reverse();

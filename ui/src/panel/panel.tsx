@@ -46,9 +46,10 @@ function Selected({ sel }: { sel: NonNullable<Selection> }) {
   const moment = mode.value?.at ?? '';
   // Loaded again when contact is back.
   const version = lost.value ? -lost.value : isPod ? (row < 0 ? -1 : cluster.changed[row]) : sel.kind === 'node' ? cluster.nodes.get(sel.name)?.row : moment ? 0 : `${Math.floor(today / pollInterval)} ${written.value}`;
-  const { value: found, error: refused, missing, outdated } = useObject<Pod & NodeObject & AnyObject>(path, moment, version);
+  const { value: found, error: refused, missing, gap, outdated } = useObject<Pod & NodeObject & AnyObject>(path, moment, version);
   // Live, the board may have it while its answer is on the way.
-  const last = useLast<Pod & NodeObject & AnyObject>(path, moment, missing && (row < 0 || moment !== ''));
+  // In a time that was not observed, the history tells at its end whether it was deleted.
+  const last = useLast<Pod & NodeObject & AnyObject>(path, gap || moment, gap !== '' || (missing && (row < 0 || moment !== '')));
   // Without contact, the history has the last known state.
   const lastContact = lost.value ? new Date(lost.value).toISOString() : '';
   const known = useObject<Pod & NodeObject & AnyObject>(lastContact && refused && !found ? path : '', lastContact, '');

@@ -5,6 +5,7 @@
 
 import { useEffect, useState } from 'preact/hooks';
 import { ApiError, getJSON } from '../app/api';
+import { gapEnd } from '../time/refusals';
 
 /** Changes within this time cause one request, in milliseconds. */
 const reloadDelay = 700;
@@ -15,13 +16,15 @@ export interface Fetched<T> {
   error: string;
   /** The object does not exist. */
   missing: boolean;
+  /** Nothing was observed of it at the moment: the end of that time; empty otherwise. */
+  gap: string;
   /** The value is that of another moment, while the current one loads. */
   outdated: boolean;
 }
 
 /** Loads the object at an API path, at a moment of the past if given, and again when `version` changes. A list may have a field selector. */
 export function useObject<T>(of: string, at: string, version: unknown, fieldSelector = ''): Fetched<T> {
-  const [state, set] = useState<{ path: string; at: string; value: T | null; error: string; missing: boolean }>({ path: '', at: '', value: null, error: '', missing: false });
+  const [state, set] = useState<{ path: string; at: string; value: T | null; error: string; missing: boolean; gap: string }>({ path: '', at: '', value: null, error: '', missing: false, gap: '' });
   const path = `${of}${fieldSelector && ` ${fieldSelector}`}`;
   const current = state.path === path && state.at === at;
   useEffect(() => {
@@ -29,8 +32,8 @@ export function useObject<T>(of: string, at: string, version: unknown, fieldSele
     const stop = new AbortController();
     const load = (): void => {
       getJSON<T>(of, at, stop.signal, { query: fieldSelector ? { fieldSelector } : {} }).then(
-        (value) => set({ path, at, value, error: '', missing: false }),
-        (error: Error) => stop.signal.aborted || set((old) => ({ path, at, value: old.path === path && old.at === at ? old.value : null, error: error.message, missing: error instanceof ApiError && error.code === 404 })),
+        (value) => set({ path, at, value, error: '', missing: false, gap: '' }),
+        (error: Error) => stop.signal.aborted || set((old) => ({ path, at, value: old.path === path && old.at === at ? old.value : null, error: error.message, missing: error instanceof ApiError && error.code === 404, gap: error instanceof ApiError ? gapEnd(error.details) : '' })),
       );
     };
     const timer = setTimeout(load, current ? reloadDelay : 0);
@@ -41,8 +44,8 @@ export function useObject<T>(of: string, at: string, version: unknown, fieldSele
   }, [path, at, version]);
   // While another moment loads, keep the elements of the last one, and with them the focus and the scroll position.
   return state.path === path
-    ? { value: state.value, error: current ? state.error : '', missing: current && state.missing, outdated: !current }
-    : { value: null, error: '', missing: false, outdated: false };
+    ? { value: state.value, error: current ? state.error : '', missing: current && state.missing, gap: current ? state.gap : '', outdated: !current }
+    : { value: null, error: '', missing: false, gap: '', outdated: false };
 }
 
 /** The API path of an object of a core kind or of a workload. */

@@ -8,7 +8,7 @@ import { useMemo } from 'preact/hooks';
 import { mode, range, selection, selectionOf, storyLength, tab } from '../app/state';
 import { count } from '../data/quantity';
 import { walkList } from '../time/change-row';
-import { playhead, showRV } from '../time/playback';
+import { momentOf, playhead, showChange } from '../time/playback';
 import { spanWords } from '../time/window';
 import { clock, full, when, zoned } from '../time/words';
 import { others, Teller, type Cause, type Entry, type Named, type Told } from './story';
@@ -161,7 +161,7 @@ function Entries({ teller, entries }: { teller: Teller; entries: Entry[] }) {
 }
 
 function EntryRow({ teller, entry }: { teller: Teller; entry: Entry }) {
-  const current = mode.value?.at === `rv:${entry.resourceVersion}`;
+  const current = mode.value?.at === momentOf(entry);
   return (
     <li class={current ? 'current' : ''} onKeyDown={(event) => void walkList(event, '.episodes')}>
       <button class="pick link mono" aria-current={current ? 'true' : undefined} title={`Show the board at this time: ${when(entry, full)}, resourceVersion ${entry.resourceVersion}`} onClick={() => showEntry(teller, entry)}><time dateTime={entry.time}>{teller.clock(entry.time)}</time></button>
@@ -186,7 +186,9 @@ function ObjectLink({ teller, object }: { teller: Teller; object: Named }) {
 }
 
 /** Shows the moment of an entry. The story keeps its time. */
-function showEntry({ story }: Teller, { resourceVersion, time }: Entry): void {
-  range.value ??= { from: Date.parse(story.from), to: Date.parse(story.to) };
-  showRV(`rv:${resourceVersion}`, Date.parse(time));
+function showEntry({ story }: Teller, entry: Entry): void {
+  void showChange(entry, (show) => {
+    range.value ??= { from: Date.parse(story.from), to: Date.parse(story.to) };
+    show();
+  });
 }

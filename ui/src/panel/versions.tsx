@@ -7,9 +7,9 @@ import { useEffect, useState } from 'preact/hooks';
 import { compared, mode, statusUpdates } from '../app/state';
 import { when } from '../time/words';
 import { RollBack } from '../shell/actions';
-import { ChangeRow, showMoment, walkList } from '../time/change-row';
+import { ChangeRow, walkList } from '../time/change-row';
 import { history, refreshed, versionKey, type Change, type Page } from '../time/history';
-import { playhead } from '../time/playback';
+import { momentOf, playhead, showChange } from '../time/playback';
 import { missedSince } from '../time/unrecorded';
 import { Comparison } from './comparison';
 import { foldStatus, isStatusUpdate, runWords } from './status-runs';
@@ -43,7 +43,7 @@ export function Versions({ path, version, folding, deleted }: { path: string; ve
   };
   const shown = playhead.value;
   // The newest version that is not after the shown moment.
-  const current = items?.find((item) => (mode.value?.at === `rv:${item.resourceVersion}` || (shown || Infinity) >= Date.parse(item.time)) && item.type !== 'FOLDED');
+  const current = items?.find((item) => (mode.value?.at === momentOf(item) || (shown || Infinity) >= Date.parse(item.time)) && item.type !== 'FOLDED');
   return (
     <>
       {message && <p class="muted">{message}</p>}
@@ -61,7 +61,7 @@ export function Versions({ path, version, folding, deleted }: { path: string; ve
           <li key={`run ${item.from}`} class="folded run" onKeyDown={(event) => void walkList(event)}><button class="pick" title="List them" onClick={() => (statusUpdates.value = true)}><span class="muted">{runWords(item)}</span></button></li>
         ) : (
           <ChangeRow
-            key={versionKey(item)} change={item} path={path} current={item === current} choose={() => showMoment(item)}
+            key={versionKey(item)} change={item} path={path} current={item === current} choose={() => void showChange(item)}
             foot={!deleted && <RollBack path={path} version={item.resourceVersion} />}
             compare={item.type === 'FOLDED' ? undefined : { on: picked.includes(item.resourceVersion), toggle: () => toggle(item.resourceVersion) }}
           >

@@ -7,17 +7,11 @@ import type { ComponentChildren } from 'preact';
 import { useState } from 'preact/hooks';
 import { Difference } from '../panel/difference';
 import { history, type Change } from './history';
-import { showRV } from './playback';
 import { clock, doubt, full, when } from './words';
 
 const WORDS: Record<Change['type'], string> = { ADDED: 'created', MODIFIED: 'changed', DELETED: 'deleted', INITIAL: 'existed', FOLDED: 'minor changes' };
 /** How many parts of a summary are shown while the entry is closed. */
 const maxParts = 4;
-
-/** Moves the board to the moment of a change. */
-export function showMoment(change: Change): void {
-  showRV(`rv:${change.resourceVersion}`, Date.parse(change.time));
-}
 
 /** Moves the focus to the next or the previous entry of a list for an arrow key; false for another key. `around` selects the list around the entry. */
 export function walkList(event: KeyboardEvent, around = 'ol, ul'): boolean {

@@ -12,10 +12,10 @@ import { generalTerms } from '../app/filter';
 import { ALL, filter, kinds, marks, mode, onlyDeleted, range, reach, selection, selectionOf, statusUpdates, tab } from '../app/state';
 import { count } from '../data/quantity';
 import { SideTabs } from '../shell/side-tabs';
-import { ChangeRow, showMoment } from './change-row';
+import { ChangeRow } from './change-row';
 import { Export, ExportButton } from './export';
 import type { Counts, History, ObjectChange, Page } from './history';
-import { goTo, playhead, recordedFrom } from './playback';
+import { goTo, momentOf, playhead, recordedFrom, showChange } from './playback';
 import { unknownParts } from './plot';
 import { notRecorded } from './unrecorded';
 import { chipWords, hourReach, isAll, listWindow, none, REACHES, reachOf, spanWords, unknownWords, type Asked } from './window';
@@ -99,7 +99,7 @@ export function Changes({ history }: { history: History }) {
             <Fragment key={changeKey(item)}>
               {i === here && i > 0 && <li class="here" aria-label="The shown moment"><span>{clock(moment)} is shown</span></li>}
               <ChangeRow
-                change={item} path={item.path} current={mode.value?.at === `rv:${item.resourceVersion}`}
+                change={item} path={item.path} current={mode.value?.at === momentOf(item)}
                 choose={() => void choose(item, from, to)} title={<><span class="muted">{item.kind}</span> <span class="mono name">{item.kind === 'Event' ? item.name.replace(/\.[0-9a-f]+$/, '') : item.name}</span></>} where={item.namespace}
               />
             </Fragment>
@@ -140,10 +140,12 @@ function useWindow(): { from: number; to: number; asked: Asked } {
 /** Shows the object of a change at the time of the change. The list keeps its range. */
 async function choose(item: ObjectChange, from: number, to: number): Promise<void> {
   const path = item.kind === 'Event' ? await aboutPath(item) : item.path;
-  range.value ??= { from, to };
-  showMoment(item);
-  tab.value = 'overview';
-  selection.value = selectionOf(path);
+  await showChange(item, (show) => {
+    range.value ??= { from, to };
+    show();
+    tab.value = 'overview';
+    selection.value = selectionOf(path);
+  });
 }
 
 /** The path of the object that an Event is about, or of the Event itself if the object is not on the board. */

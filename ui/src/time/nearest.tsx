@@ -24,7 +24,7 @@ export function Nearest({ resource = '' }: { resource?: string }) {
     setFound([]);
     if (!shown) return;
     const stop = new AbortController();
-    find(shown, namespace, resource, stop.signal).then(setFound, () => {}); // without them, the reason remains
+    knownMoments(shown, resource, stop.signal).then(setFound, () => {}); // without them, the reason remains
     return () => stop.abort();
   }, [shown, namespace, resource]);
   if (!found.length) return null;
@@ -36,7 +36,9 @@ export function Nearest({ resource = '' }: { resource?: string }) {
   );
 }
 
-async function find(moment: Mode, namespace: string, resource: string, signal: AbortSignal): Promise<number[]> {
+/** The moments nearest to one at which the board is known, and `resource`, if one is given: itself if that is one. */
+export async function knownMoments(moment: Mode, resource = '', signal?: AbortSignal): Promise<number[]> {
+  const namespace = scope.peek().namespaces?.[0] ?? '';
   const { resources, ...index } = await askJSON<Index>(extensionURL('history', namespace ? { namespace } : {}), signal);
   const shown = resources.filter((one) => (one.resource === resource || ON_BOARD.some((name) => name === one.resource)) && one.epochs.length);
   return shown.length ? nearestKnown(moment.time || timeOf(BigInt(moment.at.replace('rv:', '')), shown), shown.map((one) => knownSpans(one, index))) : [];

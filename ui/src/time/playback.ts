@@ -58,6 +58,37 @@ export function showRV(at: string, time = 0): void {
   mode.value = { at, time, speed: 0 };
 }
 
+/** What says where a change is in time. */
+type Placed = Pick<Change, 'resourceVersion' | 'time' | 'notBefore' | 'inferred'>;
+
+/**
+ * A change that was not observed has a resourceVersion inside the gap. That is no moment of the other resources, so it is shown at the
+ * end of the gap.
+ */
+const isUnobserved = ({ notBefore, inferred }: Placed): boolean => notBefore !== undefined || inferred === true;
+
+/** A change as a moment, as /at takes it. */
+export const momentOf = (change: Placed): string => (isUnobserved(change) ? new Date(change.time).toISOString() : `rv:${change.resourceVersion}`);
+
+/** When a change is shown, in milliseconds since 1970: after a gap, when the board is known again. */
+async function settledAt(change: Placed): Promise<number> {
+  const time = Date.parse(change.time);
+  if (!isUnobserved(change)) return time;
+  try {
+    const { knownMoments } = await import('../kinds');
+    return (await knownMoments({ at: '', time, speed: 0 })).find((known) => known >= time) ?? time;
+  } catch {
+    return time; // the page says why it cannot be shown
+  }
+}
+
+/** Shows the state after a change. `around` makes it part of something. */
+export async function showChange(change: Placed, around = (show: () => void): void => show()): Promise<void> {
+  if (!isUnobserved(change)) return around(() => showRV(momentOf(change), Date.parse(change.time)));
+  const time = await settledAt(change);
+  around(() => goTo(time));
+}
+
 export function toLive(): void {
   mode.value = null;
   range.value = null;
@@ -123,8 +154,10 @@ export async function step(history: History, direction: -1 | 1, selected = false
   const sel = selected ? selection.value : null;
   if (sel) {
     const rv = mode.value?.at.match(/^rv:(\d+)$/)?.[1];
-    const change = await nextVersion(history, pathOf(sel), from, direction, abort, rv);
-    if (change) continuing(() => showRV(`rv:${change.resourceVersion}`, Date.parse(change.time)));
+    let change = await nextVersion(history, pathOf(sel), from, direction, abort, rv);
+    // It may be shown no earlier than the shown moment.
+    while (change && direction < 0 && isUnobserved(change) && (await settledAt(change)) >= from) change = await nextVersion(history, pathOf(sel), Date.parse(change.time), direction, abort);
+    if (change) await showChange(change, continuing);
     else if (direction > 0) toLive();
     else say(`No earlier change of ${sel.name} is recorded`);
     return;

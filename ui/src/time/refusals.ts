@@ -26,6 +26,9 @@ const SENTENCES: Record<string, (of: string, at: Record<string, string | undefin
   NothingRecorded: (_, { from, to }) => `Nothing is recorded of it from ${from} to ${to}.`,
 };
 
+/** The end of the time in which nothing was observed, if that is why there is no answer; empty otherwise. */
+export const gapEnd = ({ causes = [] }: Details = {}): string => (causes[0]?.reason === 'NotObserved' && causes.find(({ field }) => field === 'to')?.message) || '';
+
 const inZone = (text: string): string => text.replace(TIME, (time) => zoned(Date.parse(time)));
 
 /** A message of the gateway or the API server as the page shows it, by the details of its Status if the page has a sentence for them. */
