@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { parse } from 'yaml';
-import { beside, failingSince, healthyWords, needsOf, nodeNeeds, othersOf, type Finding } from '../src/app/attention';
+import { beside, failingSince, healthyWords, needsOf, ranked, nodeNeeds, othersOf, type Finding } from '../src/app/attention';
 import { clock } from '../src/data/clock';
 import { nodeRow, podRow } from '../src/data/objects';
 import { age, cpuText, memoryText, quantity } from '../src/data/quantity';
@@ -320,6 +320,16 @@ test('findings are listed if they are about what is not on the board', () => {
   assert.deepEqual(beside(all, { nodes: null, pods: { why: '', namespaces: [] } }), [all[0], all[1], all[2], all[3], all[4], all[5], all[9]]);
   assert.deepEqual(beside(all, { nodes: null, pods: { why: '', namespaces: ['other'] } }), beside(all));
   assert.deepEqual(beside(all, null), all.filter(({ severity, kind }) => severity !== 'info' && kind !== 'APIServer'));
+});
+
+test('an entry is as severe, and in the place, as the finding about its Pods', () => {
+  const finding = (rule: string, severity: Finding['severity'], kind: string, name: string): Finding => ({ rule, severity, kind, namespace: 'shop', name, title: 't', touches: 1, objects: [{ kind, name }] });
+  const f = filled(1, 0).set(podOf('big', { owner: '', node: '', state: State.pending, text: 'Pending' }), podOf('bad', { owner: '', state: State.failing, text: 'Error' }), podOf('slow', { owner: '', state: State.unready }));
+  f.apply();
+  const all = [finding('unscheduled', 'critical', 'Pod', 'big'), finding('claim', 'warning', 'PersistentVolumeClaim', 'data'), finding('create', 'critical', 'Deployment', 'held')];
+  const list = (findings: Finding[]): string[] => ranked(f.cluster, needsOf(f.cluster, f.cluster.state, 2000), beside(findings), findings).map((entry) => `${entry.critical ? '✗' : '!'} ${'need' in entry ? entry.need.title : entry.finding.name}`);
+  assert.deepEqual(list(all), ['✗ big', '✗ held', '✗ bad', '! data', '! slow']);
+  assert.deepEqual(list([]), ['✗ bad', '! big', '! slow']);
 });
 
 test('since when a Pod fails comes from the history, also after its eviction', () => {

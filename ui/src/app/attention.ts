@@ -191,3 +191,25 @@ export const beside = (all: Finding[], board: Pick<Scope, 'nodes' | 'pods'> | nu
     const without = board.pods?.namespaces;
     return !isOfPods(one) || (without !== undefined && (without.length === 0 || without.includes(one.namespace ?? '')));
   });
+
+/** An entry of the list about Pods, or a finding about something else, and whether it is critical. */
+export type Ranked = { critical: boolean; place: number } & ({ need: Need } | { finding: Finding });
+
+/**
+ * The entries of the list, the critical ones first, in the order of the gateway's findings: `all` has those about Pods, too, which say how
+ * severe an entry is. One of which there is none is critical if its Pods fail.
+ */
+export function ranked(cluster: Cluster, needs: Need[], found: Finding[], all: Finding[]): Ranked[] {
+  const places = new Map<string, number>();
+  for (const [place, one] of all.entries()) {
+    if (isOfPods(one)) for (const { kind, name } of one.objects) if (kind === 'Pod' && !places.has(`${one.namespace}/${name}`)) places.set(`${one.namespace}/${name}`, place);
+  }
+  const placeOf = ({ rows }: Need): number => Math.min(...rows.map((row) => places.get(cluster.keyOf(row)) ?? Infinity));
+  return [
+    ...found.map((finding) => ({ finding, critical: finding.severity === 'critical', place: all.indexOf(finding) })),
+    ...needs.map((need) => {
+      const place = placeOf(need);
+      return { need, critical: place < Infinity ? all[place].severity === 'critical' : need.state === 'failing', place };
+    }),
+  ].sort((a, b) => Number(b.critical) - Number(a.critical) || (a.place === b.place ? 0 : a.place - b.place));
+}

@@ -3,7 +3,7 @@
 
 import { useEffect } from 'preact/hooks';
 import { absent, lost, misplaced } from '../app/contact';
-import { beside, failingSince, othersOf, nodeNeeds, needsOf, type Finding, type Need } from '../app/attention';
+import { beside, failingSince, othersOf, nodeNeeds, needsOf, ranked, type Finding, type Need } from '../app/attention';
 import { exactly, failingOf, type Failing } from '../app/failing';
 import { findings, followFindings, jobsFound } from '../app/findings';
 import { refresh, cluster, filter, mode, scope, selection, selectionOf, selectRow, status } from '../app/state';
@@ -31,7 +31,8 @@ export function Needs({ board }: { board: BoardView }) {
   const nodes = other ? [] : nodeNeeds(cluster);
   const all = other ? [] : needsOf(cluster, board.engine.look, now, jobsFound.value);
   const found = absent.value ? [] : beside(findings.value ?? [], misplaced.value ? null : scope.value);
-  const more = [nodes, found, all].reduce((sum, list) => sum + Math.max(0, list.length - maxEntries), 0);
+  const entries = ranked(cluster, all, found, findings.value ?? []);
+  const more = [nodes, entries].reduce((sum, list) => sum + Math.max(0, list.length - maxEntries), 0);
   const point = (rows: number[]): void => {
     board.marks.siblings = rows.slice(0, 2000);
     board.marked();
@@ -39,7 +40,7 @@ export function Needs({ board }: { board: BoardView }) {
   return (
     <aside class="side needs" aria-label="Needs attention">
       <SideTabs />
-      <Unknown none={nodes.length + all.length + found.length === 0} />
+      <Unknown none={nodes.length + entries.length === 0} />
       <ul class={lost.value ? 'lost' : ''}>
         {nodes.slice(0, maxEntries).map((node) => (
           <li key={node.name}>
@@ -51,8 +52,9 @@ export function Needs({ board }: { board: BoardView }) {
             </button>
           </li>
         ))}
-        {found.slice(0, maxEntries).map((finding) => <Found key={`${finding.rule} ${finding.kind} ${finding.namespace}/${finding.name} ${finding.title}`} finding={finding} now={now} />)}
-        {all.slice(0, maxEntries).map((need) => <Item key={need.key} need={need} now={now} point={point} />)}
+        {entries.slice(0, maxEntries).map((entry) => ('need' in entry
+          ? <Item key={entry.need.key} need={entry.need} critical={entry.critical} now={now} point={point} />
+          : <Found key={`${entry.finding.rule} ${entry.finding.kind} ${entry.finding.namespace}/${entry.finding.name} ${entry.finding.title}`} finding={entry.finding} now={now} />))}
       </ul>
       {more > 0 && <p class="muted">and {more} more</p>}
     </aside>
@@ -91,7 +93,7 @@ function Found({ finding, now }: { finding: Finding; now: number }) {
   );
 }
 
-function Item({ need, now, point }: { need: Need; now: number; point: (rows: number[]) => void }) {
+function Item({ need, critical, now, point }: { need: Need; critical: boolean; now: number; point: (rows: number[]) => void }) {
   const { rows } = need;
   const sinceOf = (row: number): number => cluster.since[row];
   const { since, from } = failingSince(need, sinceOf, ask);
@@ -106,7 +108,7 @@ function Item({ need, now, point }: { need: Need; now: number; point: (rows: num
           selectRow(rows[0]);
         }}
       >
-        <Shape state={need.state} size={14} />
+        <Shape state={critical ? 'failing' : need.state} size={14} />
         <b class="mono">{need.title}</b>
         <span class="muted"><span class={`words ${need.state}`}>{need.reason}</span>{need.crash && ` · ${besideReason(need.crash, need.reason)}`} · {need.namespace}</span>
         <time class="muted" title={from && inexact(from)}>{later && <>{rows.length - later.others === 1 ? 'the first' : rows.length - later.others} {age(now - since)}, <em>{later.others.toLocaleString('en')}</em> {age(now - later.since)}</>}{!later && rows.length > 1 && <em>{rows.length.toLocaleString('en')}</em>}{!later && ` ${age(now - since)}${!from || exactly(from) ? '' : '+'}`}</time>
