@@ -273,7 +273,7 @@ func between(o story.Object, begin *scan.Object) story.Version {
 		return story.Version{Type: kube.Deleted, Inferred: true, Object: last}
 	case last == nil || last.UID != begin.UID:
 		return story.Version{Type: kube.Added, Inferred: true, Object: begin}
-	case last.JSON != begin.JSON:
+	case last.RV != begin.RV: // otherwise it has another form at most
 		return story.Version{Type: kube.Modified, Inferred: true, Object: begin}
 	}
 	return story.Version{}

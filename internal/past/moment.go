@@ -77,7 +77,7 @@ func (p *Past) LocateSynced(ctx context.Context, id kube.Resource, when kube.Mom
 		}
 	}
 	if !errors.Is(err, history.ErrBefore) {
-		return m, cmp.Or(err, shownBefore(streams[:last], when))
+		return m, cmp.Or(err, shownBefore(streams, when))
 	}
 	// The moment may be in an earlier epoch. Nothing was observed between two epochs.
 	setBack := false // the clock, between two of the epochs
@@ -91,7 +91,7 @@ func (p *Past) LocateSynced(ctx context.Context, id kube.Resource, when kube.Mom
 				return State{}, fmt.Errorf("%w: %s; the clock was set back since then: name a resourceVersion, or a time", history.ErrClock, Stamp(when.At))
 			}
 			old, err := atTime(ctx, st, when)
-			return old, cmp.Or(err, shownBefore(streams[:i], when))
+			return old, cmp.Or(err, shownBefore(streams[:i+1], when))
 		}
 	}
 	return State{}, err
@@ -153,11 +153,13 @@ func atTime(ctx context.Context, st *history.Stream, when kube.Moment) (State, e
 	return State{Stream: st, RV: m.RV, At: when.At, Since: m.At}, err
 }
 
-// shownBefore fails if the clock showed the time, which a later epoch has, during one of
-// the epochs, too: it was set back before the later one began.
+// shownBefore fails if the clock showed the time, which the last of the epochs has, during an
+// earlier one, too: it was set back before the last one began. The time at which one ends and
+// the next one begins is the next one's.
 func shownBefore(epochs []*history.Stream, when kube.Moment) error {
-	for _, st := range epochs {
-		if when.RV == 0 && !when.Ago && st.Shows(when.At) {
+	for i, st := range epochs[:len(epochs)-1] {
+		between := st.Head().At.Equal(when.At) && epochs[i+1].Span().From.At.Equal(when.At)
+		if when.RV == 0 && !when.Ago && !between && st.Shows(when.At) {
 			return fmt.Errorf("%w: %s; the clock showed it before and after the cluster's history began again: name a resourceVersion", history.ErrClock, Stamp(when.At))
 		}
 	}

@@ -169,9 +169,9 @@ func (c *continuity) compared(t *timeline.Timeline, v *timeline.View, wasDiverge
 }
 
 // divergedFrom reports whether a timeline's view is of another history than the record:
-// the upstream has diverged, or the timeline continued the record and has begun again.
+// the upstream has diverged, or the timeline continued the record and has begun another one.
 func (c *continuity) divergedFrom(t *timeline.Timeline, v *timeline.View) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.trust == diverged || c.followed == t && c.epoch != 0 && c.epoch != v.Epoch()
+	return c.trust == diverged || c.followed == t && c.epoch != 0 && !v.SameHistory(c.epoch)
 }

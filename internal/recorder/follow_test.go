@@ -198,6 +198,44 @@ func TestFollowReset(t *testing.T) {
 	r.end()
 }
 
+// TestOtherForm: if objects that have not changed come in another form, what has changed ends
+// the epoch as a gap, and the next one begins where it ends.
+func TestOtherForm(t *testing.T) {
+	again := pod("d", 116, "again")
+	again.UID = "another"
+	then := list(120, pod("a", 102, "other form"), pod("b", 112, "2"), again, pod("e", 118, "1"))
+	for name, replace := range map[string]func(*testing.T, *rig){
+		"recorder": func(t *testing.T, g *rig) {
+			record, _ := g.r.continuity(pods).current()
+			sink := record.Sink(t.Context())
+			sink.Begin()
+			sink.Replace(then, false)
+		},
+		"cache": func(_ *testing.T, g *rig) {
+			r := g.read(timeline.Options{})
+			r.tl.Replace(then)
+			until(t, "a new epoch", func() bool { return len(g.r.Store().Streams(pods)) == 2 && g.r.Store().Streams(pods)[1].Head().RV != 0 })
+			r.end()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			api := newFakeAPI(t)
+			g := api.run(t, api.recorder(t, vfs.NewMem()))
+			for _, name := range []string{"a", "b", "c", "d"} {
+				g.recorded(api.write(name, "1"))
+			}
+			replace(t, g)
+			all := g.r.Store().Streams(pods)
+			if len(all) != 2 || all[0].Head() != all[1].Span().From {
+				t.Fatalf("%d epochs, the first ends at %v, the second begins at %v", len(all), all[0].Head(), all[len(all)-1].Span().From)
+			}
+			want(t, "events", lastOf(events(t, all[0]), 6), "DELETED d@109<108?, DELETED c@110<106?, MODIFIED b@112<104?, ADDED d@116?, ADDED e@118?, gap 108-120")
+			want(t, "the first state", state(t, all[0]), "a=1 b=2 d=again e=1")
+			want(t, "the second state", state(t, all[1]), "a=other form b=2 d=again e=1")
+		})
+	}
+}
+
 // TestReadDiverged: a list of another history begins an epoch, even if it could
 // continue the record.
 func TestReadDiverged(t *testing.T) {

@@ -63,9 +63,10 @@ func (w *writer) begin(list *scan.List, definition string, at time.Time) error {
 }
 
 // take records a list and the definition under which it was taken. It records the
-// difference from the recorded state as a gap. continued is false if that is not
-// possible, or if diverged says that the list is of another history: then a new epoch
-// begins. The recorded state is in memory meanwhile.
+// difference from the recorded state as a gap. continued is false if a new epoch has begun:
+// without a difference if that is not possible, or if diverged says that the list is of
+// another history; after it if objects that have not changed have another form, which has
+// no RV of its own. The recorded state is in memory meanwhile.
 //
 // The list is observed when reads begin to wait for it: a read before that was answered
 // without it, and so must be the same read later.
@@ -96,25 +97,24 @@ func (w *writer) compare(list *scan.List, definition string, diverged bool, at t
 	if err != nil {
 		return false, err
 	}
-	t := timeline.New(timeline.Options{WindowBytes: 1 << 62})
+	t := timeline.New(timeline.Options{})
 	t.Reset(held)
-	if list.RV < held.RV || !t.Replace(list) {
+	difference, reformed, ok := t.Difference(list)
+	if !ok {
 		return false, w.begin(list, definition, at)
 	}
-	cursor, err := t.Watch(held.RV, timeline.Interest{})
-	if err != nil {
-		return false, err
-	}
-	var events []history.Event
-	for more := true; more; {
-		b, err := cursor.Next()
-		if err != nil {
-			return false, err
-		}
-		events, more = appendEvents(events, b.Events), b.More
-	}
+	events := appendEvents(nil, difference)
 	for i := range events {
 		events[i].At = at
+	}
+	if reformed {
+		if err := w.writeGap(events, list.RV, at); err != nil {
+			return false, err
+		}
+		if end := w.stream.Head().At; at.Before(end) { // the clock is a little behind
+			at = end
+		}
+		return false, w.begin(list, definition, at)
 	}
 	w.template = list.EmptyItem()
 	if held := w.stream.Form().Item; held.Columns == list.Columns && held.APIVersion == list.APIVersion && held.Kind == list.ItemKind {

@@ -31,13 +31,14 @@ import (
 // unless the upstream made several at one revision, as etcd does when a lease
 // expires: such deletions share the last free RV, as they did upstream.
 //
-// It reports whether the timeline continues; false means that it was reset.
+// It reports whether the timeline continues; false means that it was reset. That is so,
+// too, if an object that has not changed has another form: no event has an RV for it.
 func (t *Timeline) Replace(list *scan.List) (continued bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	events, ok := t.diff(list)
-	if !ok {
-		t.reset(list)
+	events, reformed, ok := t.diff(list)
+	if !ok || reformed {
+		t.reset(list, ok)
 		return false
 	}
 	t.addGap(Gap{From: t.next.RV, To: list.RV})
@@ -50,6 +51,15 @@ func (t *Timeline) Replace(list *scan.List) (continued bool) {
 	t.trim()
 	t.publish()
 	return true
+}
+
+// Difference returns the events that Replace would append, and changes nothing. reformed is
+// set if objects that have not changed have another form, which the events do not have. ok is
+// false if the list is of another history.
+func (t *Timeline) Difference(list *scan.List) (events []*Event, reformed, ok bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.diff(list)
 }
 
 // updateRows takes the list's Table rows for unchanged objects where its columns
@@ -95,11 +105,12 @@ type deletion struct {
 
 // diff returns the events that turn the objects held into those of the list, in
 // RV order. ok is false if there are no such events: before the first list, or
-// when the upstream's RVs went backwards.
-func (t *Timeline) diff(list *scan.List) (events []*Event, ok bool) {
+// when the upstream's RVs went backwards. reformed is set if the same versions of
+// objects have another form, as after a change of the schema of a custom resource.
+func (t *Timeline) diff(list *scan.List) (events []*Event, reformed, ok bool) {
 	head := t.next.RV
 	if t.View() == nil || list.RV < head {
-		return nil, false
+		return nil, false, false
 	}
 	var deletions []deletion
 	listed := make(map[kube.Key]bool, len(list.Items))
@@ -108,12 +119,11 @@ func (t *Timeline) diff(list *scan.List) (events []*Event, ok bool) {
 		listed[o.Key] = true
 		prev, _ := t.tree.Get(o)
 		switch {
-		case prev != nil && prev.RV == o.RV && prev.JSON == o.JSON:
+		case prev != nil && prev.RV == o.RV && prev.UID == o.UID:
+			reformed = reformed || prev.JSON != o.JSON
 			continue
 		case o.RV <= head || o.RV > list.RV || used[o.RV]:
-			// The list is of another history; or a changed schema of a
-			// custom resource changed the JSON of the same version.
-			return nil, false
+			return nil, false, false // the list is of another history
 		case prev != nil && prev.UID != o.UID:
 			deletions = append(deletions, deletion{prev, o.RV})
 			prev = nil
@@ -144,10 +154,10 @@ func (t *Timeline) diff(list *scan.List) (events []*Event, ok bool) {
 		if next := free(rv + 1); next < d.deadline {
 			rv = next
 		} else if rv == head {
-			return nil, false // there is no free RV
+			return nil, false, false // there is no free RV
 		}
 		events = append(events, &Event{Type: kube.Deleted, RV: rv, Object: d.prev.At(rv), Prev: d.prev, Inferred: true})
 	}
 	slices.SortStableFunc(events, func(a, b *Event) int { return cmp.Compare(a.RV, b.RV) })
-	return events, true
+	return events, reformed, true
 }

@@ -93,6 +93,11 @@ func TestReplaceRVs(t *testing.T) {
 		[]*scan.Object{object("a", "1", 5)},
 		podList(20, object("a", "1", 4)),
 		nil,
+	}, {
+		"another object at the same RV",
+		[]*scan.Object{object("a", "1", 5)},
+		podList(20, object("a", "2", 5)),
+		nil,
 	}} {
 		t.Run(test.name, func(t *testing.T) {
 			tl := New(Options{})
@@ -117,6 +122,28 @@ func TestReplaceRVs(t *testing.T) {
 				t.Errorf("head %d", v.RV)
 			}
 		})
+	}
+}
+
+// TestOtherForm: another form of the same version resets the timeline, but is of the same
+// history, and the difference is known.
+func TestOtherForm(t *testing.T) {
+	tl := New(Options{})
+	tl.Replace(podList(10, object("a", "1", 5), object("b", "2", 6)))
+	first := tl.View().Epoch()
+	other := object("a", "1", 5)
+	other.JSON += " "
+	then := podList(20, other, object("c", "3", 15))
+	events, reformed, ok := tl.Difference(then)
+	if len(events) != 2 || events[0].Type != kube.Deleted || events[1].Type != kube.Added || !reformed || !ok || tl.Replace(then) {
+		t.Errorf("%v %v %v", events, reformed, ok)
+	}
+	if v := tl.View(); v.Epoch() == first || !v.SameHistory(first) || v.RV != 20 || v.Get("a").JSON != other.JSON {
+		t.Errorf("%+v", v)
+	}
+	tl.Replace(podList(9))
+	if tl.View().SameHistory(first) {
+		t.Error("RVs went backwards in the same history")
 	}
 }
 

@@ -112,6 +112,7 @@ type View struct {
 	stats       Stats
 	closed      bool
 	epoch       uint64
+	began       uint64 // the epoch with which the upstream's history began
 	lost        uint64
 	first       uint64 // sequence number of log[0]
 	log         []*Event
@@ -123,6 +124,10 @@ type View struct {
 // Epoch counts how often the timeline was reset. A view does not continue one of
 // another epoch.
 func (v *View) Epoch() uint64 { return v.epoch }
+
+// SameHistory reports whether the upstream's history is still that of an earlier epoch: since
+// then, only objects that did not change have got another form.
+func (v *View) SameHistory(epoch uint64) bool { return v.began <= epoch }
 
 // Lost returns the newest head of the epochs before, 0 if there are none. An RV above the
 // head, up to it, may be one of theirs.

@@ -122,10 +122,11 @@ func (t *Timeline) Flush() {
 func (t *Timeline) Reset(list *scan.List) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.reset(list)
+	t.reset(list, false)
 }
 
-func (t *Timeline) reset(list *scan.List) {
+// reset is Reset; continues says that the list is of the same history.
+func (t *Timeline) reset(list *scan.List, continues bool) {
 	t.tree, t.objectBytes, t.overhead = newTree(), 0, 0
 	t.indexes.byName = nil
 	for _, o := range list.Items {
@@ -139,9 +140,13 @@ func (t *Timeline) reset(list *scan.List) {
 	if list.RV >= t.next.RV { // RVs have not gone backwards, so the gaps keep their meaning
 		gaps = t.next.gaps
 	}
+	epoch, began := t.next.epoch+1, t.next.began
+	if !continues {
+		began = epoch
+	}
 	t.next = View{
 		Start: list.RV, gaps: gaps, BookmarkTemplate: form, ListKind: list.Kind,
-		epoch: t.next.epoch + 1,
+		epoch: epoch, began: began,
 		first: t.next.end(),
 
 		listed: list.RV, newest: list.Newest(),
