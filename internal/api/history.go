@@ -124,7 +124,7 @@ type Store struct {
 }
 
 // ResourceHistory describes the record of one resource. A new epoch begins when the
-// resourceVersions of the cluster have gone back.
+// resourceVersions of the cluster have gone back, or objects have another form.
 type ResourceHistory struct {
 	Resource string  `json:"resource"` // pods, deployments.apps
 	Path     string  `json:"path"`     // /api/v1/pods

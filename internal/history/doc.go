@@ -7,9 +7,10 @@
 //
 // A [Store] is the history of one cluster, in one directory. A [Stream] in it is
 // the history of one resource in one epoch; a new epoch begins when the
-// upstream's RVs start over. A stream consists of a first list ([Stream.Begin])
-// and all events since ([Stream.Append]). Where events were missed, it has a
-// [Gap] with the difference of two lists ([Stream.AppendGap]).
+// upstream's RVs start over, or the same versions have another form. A stream
+// consists of a first list ([Stream.Begin]) and all events since
+// ([Stream.Append]). Where events were missed, it has a [Gap] with the
+// difference of two lists ([Stream.AppendGap]).
 //
 // Times are those of the writer's clock. They never decrease, except at a
 // [ClockStep], where the clock was set back. A time that it showed twice is not

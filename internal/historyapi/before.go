@@ -17,7 +17,6 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/api"
 	"github.com/watchkeeper/watchkeeper/internal/findings"
 	"github.com/watchkeeper/watchkeeper/internal/history"
-	"github.com/watchkeeper/watchkeeper/internal/past"
 	"github.com/watchkeeper/watchkeeper/internal/spans"
 )
 
@@ -69,18 +68,18 @@ func (f *finder) before(one *findings.Finding, out *api.Finding) error {
 			read = append(read, r)
 		}
 		versions := 0
-		for e, err := range versionsBackward(f.page.ctx, state.Stream, ref.Key, state.Stream.Span().From.RV, state.RV) {
+		for e, err := range f.backward(state, ref.Key, begin) {
 			if err != nil {
 				return err
 			}
 			if versions++; e.At.Before(begin) || versions > maxVersionsOf || f.page.full() {
 				break
 			}
-			later := f.after(state, e, until)
+			later := f.after(e, until)
 			if later && ref.Kind != "ResourceQuota" { // what it refused may not have been tried since
 				continue
 			}
-			if all, err = f.describe(all, state, one.Subject, e, later); err != nil {
+			if all, err = f.describe(all, one.Subject, e, later); err != nil {
 				return err
 			}
 		}
@@ -147,8 +146,8 @@ func (f *finder) lacks(resource string) {
 
 // after reports whether an event happened after a time. One that was observed at the end of a gap
 // may have happened since its begin.
-func (f *finder) after(state past.State, e history.Event, until time.Time) bool {
-	if begin := f.page.notBefore(state.Stream, e); !begin.IsZero() {
+func (f *finder) after(e located, until time.Time) bool {
+	if begin := f.page.notBefore(e.state.Stream, e.Event); !begin.IsZero() {
 		return begin.After(until)
 	}
 	return e.At.After(until)
@@ -185,14 +184,16 @@ func (f *finder) leftNodes(one *findings.Finding, begin, until time.Time) (nodes
 	if owners == nil {
 		return nil, nil
 	}
-	found, err := state.Stream.Search(f.page.ctx, history.Search{
+	for e, err := range f.search(state, history.Search{
 		Match: func(key kube.Key, typ kube.EventType) bool {
 			return typ == kube.Deleted && key.Namespace() == namespace
 		},
-		From: state.Stream.Span().From.RV, To: state.RV, Since: begin, Events: maxSharing, Scan: maxScanned,
-	})
-	for _, e := range slices.Backward(found.Events) {
-		if f.after(state, e, until) || !slices.Contains(owners, findings.ControllerOf(e.Object)) {
+		Since: begin, Events: maxSharing, Scan: maxScanned,
+	}) {
+		if err != nil {
+			return nodes, err
+		}
+		if f.after(e, until) || !slices.Contains(owners, findings.ControllerOf(e.Object)) {
 			continue
 		}
 		var pod ownedBy
@@ -213,18 +214,17 @@ func (f *finder) sharing(all []api.ObjectChange, subject findings.Ref, begin, un
 		if !ok {
 			continue
 		}
-		found, err := state.Stream.Search(f.page.ctx, history.Search{
+		for e, err := range f.search(state, history.Search{
 			Match: func(key kube.Key, _ kube.EventType) bool { return key.Namespace() == namespace },
-			From:  state.Stream.Span().From.RV, To: state.RV, Since: begin, Events: maxSharing, Scan: maxScanned,
-		})
-		if err != nil {
-			return nil, err
-		}
-		for _, e := range slices.Backward(found.Events) {
-			if f.after(state, e, until) || f.page.full() {
+			Since: begin, Events: maxSharing, Scan: maxScanned,
+		}) {
+			if err != nil {
+				return nil, err
+			}
+			if f.after(e, until) || f.page.full() {
 				continue
 			}
-			if all, err = f.describe(all, state, subject, e, false); err != nil {
+			if all, err = f.describe(all, subject, e, false); err != nil {
 				return nil, err
 			}
 		}
@@ -250,12 +250,13 @@ func byWill(op jsondiff.Operation) bool {
 // describe adds a change, unless it is only noise, of the status, or what a controller notes. That
 // a Node becomes ready or not is the finding itself if it is the subject. The status of a quota does
 // not matter later.
-func (f *finder) describe(all []api.ObjectChange, state past.State, subject findings.Ref, e history.Event, later bool) ([]api.ObjectChange, error) {
-	item, _, err := f.page.change(state.Stream, e)
+func (f *finder) describe(all []api.ObjectChange, subject findings.Ref, e located, later bool) ([]api.ObjectChange, error) {
+	st := e.state.Stream
+	item, _, err := f.page.change(st, e.Event)
 	if err != nil || item == nil {
 		return all, err
 	}
-	key, resource := e.Object.Key, state.Stream.Resource().GroupResource()
+	key, resource := e.Object.Key, st.Resource().GroupResource()
 	matters := byWill
 	if resource == "nodes" && subject.Kind != "Node" {
 		matters = func(op jsondiff.Operation) bool { return byWill(op) || ofCondition(op) }
@@ -264,11 +265,11 @@ func (f *finder) describe(all []api.ObjectChange, state past.State, subject find
 		return all, nil
 	}
 	if item.Type == api.Modified && resource == "nodes" && !slices.ContainsFunc(item.Changes, byWill) {
-		f.seen[state.Stream.Resource().ObjectPath(key)+item.ResourceVersion] = true
+		f.seen[st.Resource().ObjectPath(key)+item.ResourceVersion] = true
 	}
 	item.Changes = nil
 	return append(all, api.ObjectChange{
-		Resource: resource, Path: state.Stream.Resource().ObjectPath(key), Kind: e.Object.Kind, Namespace: key.Namespace(), Name: key.Name(), Change: *item,
+		Resource: resource, Path: st.Resource().ObjectPath(key), Kind: e.Object.Kind, Namespace: key.Namespace(), Name: key.Name(), Change: *item,
 	}), nil
 }
 

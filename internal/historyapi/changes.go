@@ -42,7 +42,7 @@ func (c *call) changes() (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	var sources []*backward
+	var sources, crossings []*backward
 	for _, r := range resources {
 		streams := c.store.Streams(r)
 		for i, st := range streams {
@@ -54,11 +54,21 @@ func (c *call) changes() (any, error) {
 				b.match, b.ordered = selected.match(c.cluster[r]), i == len(streams)-1 && r.Name != "events"
 				sources = append(sources, b)
 			}
+			if x, ok := crossingTo(streams, i); ok && x.within(i == len(streams)-1, from, to) {
+				if b := across(x, bounds); b != nil {
+					b.match = selected.match(c.cluster[r])
+					crossings = append(crossings, b)
+				}
+			}
 		}
 	}
 	for _, b := range sources {
 		b.scan = max(1, maxScanned/len(sources)) // so that each page gets further in each of them
 	}
+	for _, b := range crossings {
+		b.scan = max(1, maxCrossed/len(crossings))
+	}
+	sources = append(sources, crossings...)
 	out := api.Changes{From: from.At, To: to.At, Items: []api.ObjectChange{}, Denied: c.denied}
 	if bounds == nil {
 		out.Unobserved = c.unobserved(resources, from.At, to.At)
@@ -83,6 +93,7 @@ func (c *call) changes() (any, error) {
 			return out, nil
 		}
 		e := next.pop()
+		p.crossing = next.crossing
 		item, _, err := p.change(next.Stream, e)
 		if err != nil {
 			return nil, err
@@ -104,35 +115,54 @@ func (c *call) changes() (any, error) {
 	}
 }
 
-// A backward reads the events of a stream, the newest first.
+// A backward reads the events of a stream, the newest first, or the changes of a crossing.
 type backward struct {
 	eventRange
-	match  history.Match   // nil selects everything
-	scan   int             // how many entries of the log the page may still read, with a match
-	events []history.Event // read, but not yet returned, in RV order
-	last   uint64          // the RV of the last returned event
+	crossing *crossing       // nil for the events of the stream
+	key      kube.Key        // of the next object of the crossing
+	read     bool            // all of the crossing
+	match    history.Match   // nil selects everything
+	scan     int             // how many entries of the log the page may still read, with a match
+	events   []history.Event // read, but not yet returned, in RV order
+	last     uint64          // the RV of the last returned event
+	lastOf   kube.Key        // its object
 	// ordered is set if the RVs are likely those of the API server's store as it is now:
 	// Events often have another one, and an epoch ends when the store is restored.
 	ordered bool
 }
 
-// bounds has, by the name of a stream, the RV below which the next page continues.
-type bounds map[string]uint64
+// bounds has where the next page continues.
+type bounds struct {
+	Below map[string]uint64   `json:"below"`          // RVs, by the name of a stream
+	Keys  map[string]kube.Key `json:"keys,omitempty"` // in crossings, by the name of the second stream
+}
 
 // backward returns the events of a stream in a range, nil if there are none.
-func (c *call) backward(st *history.Stream, newest bool, from, to kube.Moment, b bounds) (*backward, error) {
+func (c *call) backward(st *history.Stream, newest bool, from, to kube.Moment, b *bounds) (*backward, error) {
 	r, ok, err := rangeOf(c.r.Context(), st, newest, from, to)
 	if !ok || err != nil || len(st.ClockSteps()) == 0 && st.Head().At.Before(from.At) {
 		return nil, err
 	}
 	if b != nil {
-		below, ok := b[streamName(st)]
+		below, ok := b.Below[streamName(st)]
 		if !ok {
 			return nil, nil // the pages before had all of its events
 		}
 		r.to = min(r.to, below-1)
 	}
 	return &backward{eventRange: r}, nil
+}
+
+// across returns the changes of a crossing, nil if the pages before had all of them.
+func across(x crossing, b *bounds) *backward {
+	key := kube.Key("")
+	if b != nil {
+		var ok bool
+		if key, ok = b.Keys[streamName(x.second)]; !ok {
+			return nil
+		}
+	}
+	return &backward{eventRange: eventRange{Stream: x.second}, crossing: &x, key: key}
 }
 
 // streamName returns a unique name of a stream.
@@ -169,6 +199,14 @@ func (b *backward) peek(ctx context.Context) (*history.Event, error) {
 			b.to = events[0].Object.RV - 1
 		}
 	}
+	for b.crossing != nil && len(b.events) == 0 && !b.read {
+		if b.scan <= 0 {
+			return nil, errScanned
+		}
+		if err := b.fill(ctx); err != nil {
+			return nil, err
+		}
+	}
 	n := len(b.events)
 	if n == 0 {
 		return nil, nil
@@ -184,13 +222,20 @@ func (b *backward) peek(ctx context.Context) (*history.Event, error) {
 func (b *backward) pop() history.Event {
 	n := len(b.events) - 1
 	e := b.events[n]
-	b.events, b.last = b.events[:n], e.Object.RV
+	b.events, b.last, b.lastOf = b.events[:n], e.Object.RV, e.Object.Key
 	return e
 }
 
 // canEndPage reports whether a page may end before the event that peek returned. The
-// next page continues below an RV, so the events of one RV must be on one page.
-func (b *backward) canEndPage() bool { return b.events[len(b.events)-1].Object.RV != b.last }
+// next page continues below an RV, so the events of one RV must be on one page; in a
+// crossing, those of one object.
+func (b *backward) canEndPage() bool {
+	o := b.events[len(b.events)-1].Object
+	if b.crossing != nil {
+		return o.Key != b.lastOf
+	}
+	return o.RV != b.last
+}
 
 // withinRV returns the source that has returned only a part of the events of one RV, nil if
 // there is none.
@@ -218,7 +263,10 @@ const (
 func newestOf(ctx context.Context, sources []*backward) (*backward, error) {
 	var best *backward
 	var newest *history.Event
-	for _, b := range sources {
+	for _, b := range sources { // crossings are the last ones
+		if b.crossing != nil && best != nil && newest.At.After(b.crossing.begin().At) {
+			continue // it may be large, and is not needed yet
+		}
 		e, err := b.peek(ctx)
 		if err != nil {
 			return nil, err
@@ -248,12 +296,18 @@ func newestOf(ctx context.Context, sources []*backward) (*backward, error) {
 
 // formatBounds encodes where the next page continues in each source.
 func formatBounds(sources []*backward) string {
-	b := bounds{}
+	b := bounds{map[string]uint64{}, map[string]kube.Key{}}
 	for _, s := range sources {
-		if n := len(s.events); n > 0 {
-			b[streamName(s.Stream)] = s.events[n-1].Object.RV + 1
-		} else if s.from < s.to { // not read yet
-			b[streamName(s.Stream)] = s.to + 1
+		name, n := streamName(s.Stream), len(s.events)
+		switch {
+		case s.crossing != nil && n > 0:
+			b.Keys[name] = s.events[n-1].Object.Key
+		case s.crossing != nil && !s.read:
+			b.Keys[name] = s.key
+		case n > 0:
+			b.Below[name] = s.events[n-1].Object.RV + 1
+		case s.from < s.to: // not read yet
+			b.Below[name] = s.to + 1
 		}
 	}
 	text, err := json.Marshal(b)
@@ -263,7 +317,7 @@ func formatBounds(sources []*backward) string {
 	return base64.RawURLEncoding.EncodeToString(text)
 }
 
-func parseBounds(text string) (b bounds, err error) {
+func parseBounds(text string) (b *bounds, err error) {
 	if text == "" {
 		return nil, nil
 	}
@@ -271,7 +325,7 @@ func parseBounds(text string) (b bounds, err error) {
 	if err == nil {
 		err = json.Unmarshal(decoded, &b)
 	}
-	if err != nil || b == nil {
+	if err != nil || b == nil || b.Below == nil {
 		return nil, refuseBad("continue is %q: use the member continue of the page before", text)
 	}
 	return b, nil

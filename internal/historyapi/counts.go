@@ -4,8 +4,10 @@
 package historyapi
 
 import (
+	"cmp"
 	"context"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/watchkeeper/watchkeeper/informer/kube"
@@ -53,13 +55,14 @@ func (c *call) counts() (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	large := sync.OnceValue(c.large)
 	for _, r := range resources {
 		one := api.ResourceCounts{
 			Resource: r.GroupResource(), Path: r.Path(),
 			Added: make([]int, out.Bins), Modified: make([]int, out.Bins), Deleted: make([]int, out.Bins),
 			Spans: []api.TimeSpan{}, Gaps: []api.TimeSpan{},
 		}
-		if err := c.count(&one, r, from, to, bin, selected.match(c.cluster[r])); err != nil {
+		if err := c.count(&one, r, from, to, bin, selected.match(c.cluster[r]), large); err != nil {
 			return nil, err
 		}
 		out.Resources = append(out.Resources, one)
@@ -67,9 +70,11 @@ func (c *call) counts() (any, error) {
 	return out, nil
 }
 
-// count adds the counts of all epochs of a resource.
-func (c *call) count(one *api.ResourceCounts, r kube.Resource, from, to time.Time, bin time.Duration, match history.Match) error {
-	for _, st := range c.store.Streams(r) {
+// count adds the counts of all epochs of a resource, and of the times between them. It calls large
+// before it compares two states.
+func (c *call) count(one *api.ResourceCounts, r kube.Resource, from, to time.Time, bin time.Duration, match history.Match, large func() error) error {
+	streams := c.store.Streams(r)
+	for i, st := range streams {
 		if err := context.Cause(c.r.Context()); err != nil {
 			return err
 		}
@@ -81,6 +86,16 @@ func (c *call) count(one *api.ResourceCounts, r kube.Resource, from, to time.Tim
 		}
 		if !recorded {
 			continue
+		}
+		if i > 0 && streams[i-1].Head().At.Before(st.Span().From.At) {
+			if s, ok := inside(streams[i-1].Head().At, st.Span().From.At, from, to); ok {
+				one.Gaps = append(one.Gaps, s)
+			}
+		}
+		if x, ok := crossingTo(streams, i); ok && !x.begin().At.Before(from) && x.begin().At.Before(to) {
+			if err := cmp.Or(large(), x.count(c.r.Context(), one, int(x.begin().At.Sub(from)/bin), match)); err != nil {
+				return err
+			}
 		}
 		for _, g := range st.Gaps() {
 			if s, ok := inside(g.Since, g.Until, from, to); ok {
@@ -99,6 +114,22 @@ func (c *call) count(one *api.ResourceCounts, r kube.Resource, from, to time.Tim
 	}
 	if more := len(one.Gaps) - maxGaps; more > 0 {
 		one.Gaps = slices.Delete(one.Gaps, 0, more)
+	}
+	return nil
+}
+
+// count adds the changes of a crossing to a bin.
+func (x crossing) count(ctx context.Context, one *api.ResourceCounts, bin int, match history.Match) error {
+	byType := map[kube.EventType][]int{kube.Added: one.Added, kube.Modified: one.Modified, kube.Deleted: one.Deleted}
+	for o, err := range x.all(ctx, "") {
+		if err != nil {
+			return err
+		}
+		for _, e := range o.events {
+			if match == nil || match(o.key, e.Type) {
+				byType[e.Type][bin]++
+			}
+		}
 	}
 	return nil
 }

@@ -26,3 +26,10 @@ func SetMaxRowEvents(t *testing.T, n int) {
 	maxRowEvents = n
 	t.Cleanup(func() { maxRowEvents = before })
 }
+
+// SetMaxCrossed changes maxCrossed until the returned function is called.
+func SetMaxCrossed(n int) (reset func()) {
+	before := maxCrossed
+	maxCrossed = n
+	return func() { maxCrossed = before }
+}

@@ -485,6 +485,37 @@ func TestFindingsBeforeRecord(t *testing.T) {
 	}
 }
 
+// TestFindingsBeforeEpoch: what was changed just before is also what has changed before an epoch, or
+// until its begin.
+func TestFindingsBeforeEpoch(t *testing.T) {
+	const config = `{kind: ConfigMap, apiVersion: v1, data: {a: "%s"}}`
+	f := newFixtureAt(t, fakeapi.New(fakeapi.Options{Allow: allow}))
+	configmaps := kube.Resource{Version: "v1", Name: "configmaps"}
+	first := f.Stream(configmaps, 100, 0, pasttest.Thing(t, "default/settings", 80, fmt.Sprintf(config, "1")))
+	f.Event(first, kube.Modified, "default/settings", 110, fmt.Sprintf(config, "2"))
+	second, err := f.Store.NewEpoch(configmaps)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.Begin(second, 50, 20, pasttest.Thing(t, "default/settings", 40, fmt.Sprintf(config, "3")))
+	f.Events(second, 160)
+	pod := func(more string) string {
+		return `{kind: Pod, apiVersion: v1, spec: {volumes: [{name: c, configMap: {name: settings}}], containers: [{name: main}]}, status: {phase: Running` + more + `}}`
+	}
+	pods := f.Stream(pasttest.Pods, 100, 0, pasttest.Thing(t, "default/a", 90, pod("")))
+	f.Event(pods, kube.Modified, "default/a", 130, pod(fmt.Sprintf(`, containerStatuses: [{name: main, restartCount: 3, state: {waiting: {reason: CrashLoopBackOff}}, lastState: {terminated: {exitCode: 1, reason: Error, finishedAt: %q}}}]`, f.At(30).UTC().Format(time.RFC3339))))
+	f.Events(pods, 160)
+	var got []string
+	for _, item := range f.findings("?at=" + f.when(40)).Items {
+		for _, c := range item.Before {
+			got = append(got, fmt.Sprintf("%v %s not before %v", c.Time.Sub(f.At(0)), c.Name, c.NotBefore.Sub(f.At(0)) == 10*time.Second))
+		}
+	}
+	if want := []string{"20s settings not before true", "10s settings not before false"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
 // TestFindingsDeletedNode: a Node that does not exist does not since it was deleted.
 func TestFindingsDeletedNode(t *testing.T) {
 	f := newFixtureAt(t, fakeapi.New(fakeapi.Options{Allow: allow}))

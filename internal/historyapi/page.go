@@ -52,6 +52,7 @@ type page struct {
 	compared int
 	bytes    int
 
+	crossing   *crossing // in which the events are that are described; nil for none
 	gaps       map[*history.Stream][]history.Gap
 	onlyStatus bool // the change that was described last is one of the status only
 }
@@ -131,6 +132,9 @@ func (p *page) change(st *history.Stream, e history.Event) (*api.Change, []strin
 
 // notBefore returns the begin of the gap at whose end an event stands, zero if there is none.
 func (p *page) notBefore(st *history.Stream, e history.Event) (begin time.Time) {
+	if p.crossing != nil {
+		return p.crossing.since().UTC()
+	}
 	gaps, ok := p.gaps[st]
 	if !ok {
 		gaps = st.Gaps()

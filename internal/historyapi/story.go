@@ -231,9 +231,16 @@ func (w *storyWriter) read(r *related) (story.Object, error) {
 			if begin := one.Span().From.At; begin.After(w.from) {
 				o.Since = begin
 			}
-		} else if v := between(o, before); v.Object != nil && w.take(v.Object) {
-			v.Time, v.NotBefore = one.Span().From.At, ranges[i-1].Head().At
-			o.Versions = append(o.Versions, v)
+		} else if x := (crossing{ranges[i-1].Stream, one.Stream}); x.known() {
+			changes, err := x.of(ctx, r.key)
+			if err != nil {
+				return o, err
+			}
+			for _, e := range changes {
+				if w.take(e.Object) {
+					o.Versions = append(o.Versions, story.Version{Type: e.Type, Time: e.At, Inferred: true, NotBefore: x.since(), Object: e.Object})
+				}
+			}
 		}
 		gaps := one.Gaps()
 		for e, err := range one.Versions(ctx, r.key, one.from) {
@@ -257,26 +264,6 @@ func (w *storyWriter) read(r *related) (story.Object, error) {
 		}
 	}
 	return o, nil
-}
-
-// between returns what became of an object between two epochs, of which the second begins with a
-// version of it, or without; no object if nothing did.
-func between(o story.Object, begin *scan.Object) story.Version {
-	last := o.Initial
-	if n := len(o.Versions); n > 0 {
-		if last = o.Versions[n-1].Object; o.Versions[n-1].Type == kube.Deleted {
-			last = nil
-		}
-	}
-	switch {
-	case begin == nil:
-		return story.Version{Type: kube.Deleted, Inferred: true, Object: last}
-	case last == nil || last.UID != begin.UID:
-		return story.Version{Type: kube.Added, Inferred: true, Object: begin}
-	case last.RV != begin.RV: // otherwise it has another form at most
-		return story.Version{Type: kube.Modified, Inferred: true, Object: begin}
-	}
-	return story.Version{}
 }
 
 // last returns the time after which nothing is known of a resource until the end of the story,

@@ -6,6 +6,7 @@ package historyapi
 import (
 	"errors"
 	"maps"
+	"net/http"
 	"slices"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/findings"
 	"github.com/watchkeeper/watchkeeper/internal/history"
 	"github.com/watchkeeper/watchkeeper/internal/past"
+	"github.com/watchkeeper/watchkeeper/internal/status"
 	"github.com/watchkeeper/watchkeeper/internal/upstream"
 )
 
@@ -221,4 +223,62 @@ func (f *finder) nothingNewer() string {
 		return "nothing newer is recorded (" + why + ")"
 	}
 	return "nothing newer is recorded"
+}
+
+// upstreamState says whether the API server answers; nil for a finished recording.
+func (c *call) upstreamState() *api.Upstream {
+	if c.Upstream == nil || c.Recording().State == api.RecordingEnded {
+		return nil
+	}
+	if c.contact.Err != nil {
+		return &api.Upstream{Reason: upstream.Cause(c.contact.Err), LastContact: c.contact.Since.UTC()}
+	}
+	return &api.Upstream{Answers: true, LastContact: c.contact.Last.UTC()}
+}
+
+// lastKnown returns the last time until one at which the API server answered: what has not
+// failed since may have, so that nothing recovers by waiting.
+func (c *call) lastKnown(at time.Time) time.Time {
+	if since := c.contact.Since; c.contact.Err != nil && !since.IsZero() && since.Before(at) {
+		return since
+	}
+	return at
+}
+
+// ends are the parameters that name a moment or the end of a range.
+var ends = []string{"until", "to", "at"}
+
+// contact returns what is known of the API server up to the end of the range of a request. It
+// has no error if the range ended before that of what is known.
+func (h *Handler) contact(r *http.Request, now time.Time) upstream.Contact {
+	if h.Upstream == nil {
+		return upstream.Contact{}
+	}
+	known, end, query := h.Upstream.Contact(), now, r.URL.Query()
+	for _, parameter := range ends {
+		text := query.Get(parameter)
+		if text == "" {
+			continue
+		}
+		when, err := kube.ParseMoment(text, now)
+		if err != nil || when.RV != 0 { // what was recorded then is final
+			return upstream.Contact{Last: known.Last}
+		}
+		end = when.At
+	}
+	if end.After(now) {
+		end = now
+	}
+	if known = h.Upstream.ContactUntil(r.Context(), end); !known.Unknown(end) {
+		return upstream.Contact{Last: known.Last}
+	}
+	return known
+}
+
+// warnSilence adds a warning if the API server has not answered until the end of the range of
+// the request. The index has it in its body.
+func warnSilence(header http.Header, r *http.Request, contact upstream.Contact) {
+	if name, _ := cutPath(r.URL.Path); contact.Err != nil && !contact.Since.IsZero() && len(endpoints[name].parameters) > 0 {
+		status.Warn(header, contact.Warning())
+	}
 }

@@ -51,6 +51,7 @@ func (c *call) versions() (any, error) {
 	if !c.query.Has("continue") {
 		v.out.Unobserved = c.unobserved([]kube.Resource{t.Resource}, c.timeOf(t.Resource, v.since), cmp.Or(c.timeOf(t.Resource, v.until), c.now))
 	}
+	v.streams = streams
 	for i, st := range slices.Backward(streams) {
 		if below != 0 && st.Epoch() > epoch {
 			continue
@@ -58,7 +59,7 @@ func (c *call) versions() (any, error) {
 		if st.Epoch() != epoch {
 			below = 0
 		}
-		more, err := v.stream(st, i == len(streams)-1, below)
+		more, err := v.stream(i, below)
 		if err != nil {
 			return nil, err
 		}
@@ -165,14 +166,16 @@ func (c *call) sinceBegin(r kube.Resource) string {
 type versionPage struct {
 	page
 	key          kube.Key
+	streams      []*history.Stream
 	since, until kube.Moment
 	out          api.Versions
 }
 
 // stream adds the versions of one epoch; if below is not 0, only those below that RV.
 // It returns false if the page is complete, so that no older epoch is read.
-func (v *versionPage) stream(st *history.Stream, newest bool, below uint64) (more bool, err error) {
-	r, ok, err := rangeOf(v.ctx, st, newest, v.since, v.until)
+func (v *versionPage) stream(i int, below uint64) (more bool, err error) {
+	st := v.streams[i]
+	r, ok, err := rangeOf(v.ctx, st, i == len(v.streams)-1, v.since, v.until)
 	if err != nil {
 		return false, err
 	}
@@ -180,7 +183,7 @@ func (v *versionPage) stream(st *history.Stream, newest bool, below uint64) (mor
 		r.to = min(r.to, below-1)
 	}
 	if !ok {
-		return true, v.begin(st)
+		return v.begin(i)
 	}
 	for e, err := range versionsBackward(v.ctx, st, v.key, r.from, r.to) {
 		if err := cmp.Or(err, v.ended()); err != nil {
@@ -197,7 +200,7 @@ func (v *versionPage) stream(st *history.Stream, newest bool, below uint64) (mor
 			return false, err
 		}
 	}
-	return true, v.begin(st)
+	return v.begin(i)
 }
 
 // versionsBackward yields the events of one object in (from, to], the newest first. An
@@ -263,18 +266,22 @@ func folds(fold, older api.Change) bool {
 	return fold.Type == api.Folded && fold.Epoch == older.Epoch && fold.Inferred == older.Inferred && fold.NotBefore.Equal(older.NotBefore)
 }
 
-// begin adds the version that the object had at the oldest retained state of an
-// epoch.
-func (v *versionPage) begin(st *history.Stream) error {
+// begin adds what became of the object before an epoch; of the first one, the version that it
+// had at the oldest retained state. It returns false if the page is complete.
+func (v *versionPage) begin(i int) (more bool, err error) {
+	if x, ok := crossingTo(v.streams, i); ok {
+		return v.cross(x, i == len(v.streams)-1)
+	}
+	st := v.streams[i]
 	from := st.Span().From
 	after := v.since.RV > from.RV || v.since.At.After(from.At)
 	before := v.until.RV != 0 && v.until.RV < from.RV || !v.until.At.IsZero() && v.until.At.Before(from.At)
-	if after || before {
-		return nil
+	if after || before || i > 0 && (crossing{v.streams[i-1], st}).meets() {
+		return true, nil
 	}
 	o, err := st.Get(v.ctx, from.RV, v.key)
 	if o == nil || err != nil {
-		return err
+		return true, err
 	}
 	item := api.Change{
 		Type: api.Initial, ResourceVersion: kube.FormatRV(o.RV), Time: from.At.UTC(), UID: o.UID,
@@ -284,7 +291,30 @@ func (v *versionPage) begin(st *history.Stream) error {
 		item.Object = json.RawMessage(o.JSON)
 	}
 	v.out.Items = append(v.out.Items, item)
-	return nil
+	return true, nil
+}
+
+// cross adds the versions of a crossing, on one page.
+func (v *versionPage) cross(x crossing, newest bool) (more bool, err error) {
+	if !x.within(newest, v.since, v.until) {
+		return true, nil
+	}
+	events, err := x.of(v.ctx, v.key)
+	if err != nil || len(events) == 0 {
+		return err == nil, err
+	}
+	if v.full() {
+		v.out.Continue = fmt.Sprintf("%d.%d", x.second.Epoch(), x.begin().RV+1)
+		return false, nil
+	}
+	v.crossing = &x
+	defer func() { v.crossing = nil }()
+	for _, e := range slices.Backward(events) {
+		if err := v.add(x.second, e); err != nil {
+			return false, err
+		}
+	}
+	return true, nil
 }
 
 // parseContinue reads a continue token: an epoch, and the RV below which the page

@@ -131,7 +131,7 @@ func TestEpochs(t *testing.T) {
 		t.Fatal(err)
 	}
 	path := "/versions/api/v1/namespaces/default/pods/a"
-	want := []string{"40 INITIAL was there when the recorded history begins", "110 ADDED created"}
+	want := []string{"40 MODIFIED scheduled to m (inferred) 1 operations", "110 ADDED created"}
 	if got := lines(ask[api.Versions](f, path).Items); cmp.Diff(want, got) != "" {
 		t.Errorf("%q", got)
 	}

@@ -140,6 +140,29 @@ func TestClockStep(t *testing.T) {
 	check(ago(75), 0)
 }
 
+// TestEpochsMeet: the time at which an epoch ends and the next one begins is the next one's.
+func TestEpochsMeet(t *testing.T) {
+	c := pasttest.NewCluster(t)
+	p := newPast(t, &pasttest.Record{History: c.Store})
+	st := c.Stream(pasttest.Pods, 100, 0)
+	if err := st.AppendGap(nil, 120, c.At(10)); err != nil {
+		t.Fatal(err)
+	}
+	next, err := c.Store.NewEpoch(pasttest.Pods)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Begin(next, 120, 10)
+	for _, when := range []kube.Moment{{At: c.At(10)}, {At: c.At(10), Ago: true}, {RV: 120}} {
+		if state, err := p.Locate(t.Context(), pasttest.Pods, when); err != nil || state.Stream != next || state.RV != 120 {
+			t.Errorf("%v: %+v, %v", when, state, err)
+		}
+	}
+	if _, err := p.Locate(t.Context(), pasttest.Pods, kube.Moment{At: c.At(5)}); !errors.Is(err, history.ErrGap) {
+		t.Errorf("between them: %v", err)
+	}
+}
+
 // TestAfterRecording: what happened after the end of a finished recording is not known,
 // whatever the clock shows. The end can be named as it is printed, to the second.
 func TestAfterRecording(t *testing.T) {
