@@ -89,6 +89,9 @@ var sumSeed = maphash.MakeSeed()
 // Sum returns a hash of the object's JSON. It differs between processes.
 func (o *Object) Sum() uint64 { return maphash.String(sumSeed, o.JSON) }
 
+// ManagedFields returns metadata.managedFields as it is in the JSON, "" for none.
+func (o *Object) ManagedFields() string { return o.managed.of(o.JSON) }
+
 // A span is a part of a text.
 type span struct{ from, to uint32 }
 

@@ -119,7 +119,8 @@ func (t *Timeline) diff(list *scan.List) (events []*Event, reformed, ok bool) {
 		listed[o.Key] = true
 		prev, _ := t.tree.Get(o)
 		switch {
-		case prev != nil && prev.RV == o.RV && prev.UID == o.UID:
+		case prev != nil && prev.RV == o.RV && prev.UID == o.UID && prev.ManagedFields() == o.ManagedFields():
+			// Of one write: another one that got the RV in another history has another time there.
 			reformed = reformed || prev.JSON != o.JSON
 			continue
 		case o.RV <= head || o.RV > list.RV || used[o.RV]:

@@ -25,6 +25,16 @@ func podList(rv uint64, items ...*scan.Object) *scan.List {
 	return &scan.List{Kind: "PodList", APIVersion: "v1", Typed: true, RV: rv, Items: items}
 }
 
+// written returns an object that was written at a time.
+func written(key kube.Key, uid string, rv uint64, at string) *scan.Object {
+	text := strings.Replace(object(key, uid, rv).JSON, `"labels"`, `"managedFields":[{"manager":"m","time":"`+at+`"}],"labels"`, 1)
+	o, err := scan.ParseObject(text)
+	if err != nil {
+		panic(err)
+	}
+	return o
+}
+
 func modified(o *scan.Object) scan.Frame {
 	return scan.Frame{Type: kube.Modified, Object: o}
 }
@@ -97,6 +107,11 @@ func TestReplaceRVs(t *testing.T) {
 		"another object at the same RV",
 		[]*scan.Object{object("a", "1", 5)},
 		podList(20, object("a", "2", 5)),
+		nil,
+	}, {
+		"another write at the same RV",
+		[]*scan.Object{object("a", "1", 5)},
+		podList(20, written("a", "1", 5, "2026-01-02T15:04:05Z")),
 		nil,
 	}} {
 		t.Run(test.name, func(t *testing.T) {
