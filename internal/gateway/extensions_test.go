@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/getkin/kin-openapi/openapi3filter"
@@ -40,7 +41,7 @@ func newExtensionRig(t *testing.T) *rig {
 	t.Helper()
 	c := pasttest.NewCluster(t)
 	c.Fill()
-	return newRig(t, fakeapi.New(fakeapi.Options{}), rigOptions{gateway: gateway.Options{Recording: c.Store, Filter: gateway.FilterOptions{RejectPaths: "^/apis/rejected/"}}})
+	return newRig(t, fakeapi.New(fakeapi.Options{}), rigOptions{gateway: gateway.Options{Recording: c.Store, RecordingSlack: 2 * time.Minute, Filter: gateway.FilterOptions{RejectPaths: "^/apis/rejected/"}}})
 }
 
 // TestExtensions: the gateway filters the paths of resources that extensions are asked

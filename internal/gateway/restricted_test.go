@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/watchkeeper/watchkeeper/internal/fakeapi"
 	"github.com/watchkeeper/watchkeeper/internal/gateway"
@@ -38,7 +39,7 @@ func TestRestrictedPaths(t *testing.T) {
 			api := fakeapi.New(fakeapi.Options{})
 			c := pasttest.NewCluster(t)
 			c.Fill()
-			opts.Recording = c.Store
+			opts.Recording, opts.RecordingSlack = c.Store, 2*time.Minute
 			r := newRig(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				if r.Method == http.MethodGet {
 					mu.Lock()
