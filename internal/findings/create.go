@@ -41,6 +41,9 @@ func (s *State) creations(g *group) {
 		if e.reason != "FailedCreate" || e.object.Kind == "ReplicaSet" || e.kind != corev1.EventTypeWarning || s.at("events").Sub(e.last) > maxCreateAge {
 			continue
 		}
+		if created, err := time.Parse(time.RFC3339, s.newestPod[string(e.object.UID)]); err == nil && created.After(e.last) {
+			continue // since then, it could
+		}
 		self := refOf(e.object.Kind, e.object.Namespace, e.object.Name)
 		l := s.get(self)
 		if l == nil {

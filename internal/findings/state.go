@@ -67,7 +67,8 @@ type State struct {
 	incomplete  []*incomplete
 	unseen      []*incomplete // whose controllers have not seen their last change
 	counted     []counted
-	podsOf      map[string]int // by the UID of the controller
+	podsOf      map[string]int    // by the UID of the controller
+	newestPod   map[string]string // its creationTimestamp, by the same
 	events      []*event
 
 	about map[string][]*event // by the UID of the object, once sorted
@@ -116,9 +117,13 @@ func (s *State) Add(r kube.Resource, o *scan.Object) {
 	switch r.GroupResource() {
 	case "pods":
 		if s.podsOf == nil {
-			s.podsOf = map[string]int{}
+			s.podsOf, s.newestPod = map[string]int{}, map[string]string{}
 		}
-		s.podsOf[ControllerOf(o)]++
+		controller := ControllerOf(o)
+		s.podsOf[controller]++
+		if at := scan.Lookup(o.JSON, "metadata", "creationTimestamp"); at > s.newestPod[controller] { // they sort
+			s.newestPod[controller] = at
+		}
 		if _, ok := s.preemptors[o.UID]; ok {
 			s.preemptors[o.UID] = o
 		}

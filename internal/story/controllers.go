@@ -30,10 +30,17 @@ func (t *teller) creations() {
 			if last.Until.After(span.to) {
 				span.to = last.Until
 			}
-			for _, one := range t.spans(th, lacks) { // the last Event is not its end
-				if !one.from.After(span.to.Add(maxTogether)) && one.to.After(span.to) {
-					span.to, span.open = one.to, one.open
+			for _, one := range t.spans(th, lacks) { // the last Event is not its end, but the next Pod is
+				if one.from.After(span.to.Add(maxTogether)) || !one.to.After(span.to) {
+					continue
 				}
+				end, open := one.to, one.open
+				for _, pod := range t.ofKind("Pod") {
+					if begin, created := pod.begin(); created && pod.controlledBy(th.uid) && begin.After(span.to) && begin.Before(end) {
+						end, open = begin, false
+					}
+				}
+				span.to, span.open = end, open
 			}
 			spans = append(spans, span)
 		}

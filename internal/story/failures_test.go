@@ -371,7 +371,7 @@ func TestJobs(t *testing.T) {
 	l.want("Job/load", 60, "1-30 failed: Job load failed: BackoffLimitExceeded: Job has reached the specified backoff limit after 29s")
 	l.put(40, `{kind: CronJob, metadata: {name: load}, spec: {suspend: false}}`)
 	l.put(50, `{kind: CronJob, metadata: {name: load, managedFields: [{manager: hugo, operation: Update, fieldsV1: {"f:spec": {"f:suspend": {}}}}]}, spec: {suspend: true}}`)
-	l.want("CronJob/load", 60, "1-30 failed: Job load failed: BackoffLimitExceeded: Job has reached the specified backoff limit after 29s", "40-40 info: CronJob load: created", "50-50 info: CronJob load: suspend false → true by hugo")
+	l.want("CronJob/load", 60, "1-30 failed: Job load failed: BackoffLimitExceeded: Job has reached the specified backoff limit after 29s", "40-40 info: CronJob load: created", "50- info: CronJob load suspended by hugo")
 }
 
 // TestStatefulSet: its Pods have no ReplicaSet; a Pod that is created again has another UID.

@@ -190,10 +190,10 @@ func (t *teller) podsOn(node string, from, to time.Time) (all []*thing) {
 }
 
 // disruption returns why a Pod was disrupted, and the state that first says so; nil if none does, or
-// if its deletion had been requested before.
+// if its deletion had been requested before, or it had ended.
 func (t *teller) disruption(pod *thing) (condition, *state) {
 	for i, s := range pod.states {
-		if i > 0 && pod.states[i-1].terminating() {
+		if i > 0 && (pod.states[i-1].terminating() || ended(pod.states[i-1])) {
 			break
 		}
 		if c := change.Disruption(s.asPod()); c != nil {

@@ -59,7 +59,7 @@ func (t *teller) outcome(ep *episode) string {
 	case want == 0: // it was scaled down
 		return ""
 	case !to.Equal(ep.To):
-	case ready < want && !ep.replaced:
+	case ready < want:
 		for _, span := range t.spans(th, func(s *state) bool { return !short(s) }) {
 			// Pods that crash again and again are ready for a moment, too.
 			switch n, enough := span.first.look().Ready(); {

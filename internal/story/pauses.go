@@ -11,6 +11,21 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/change"
 )
 
+// suspensions describes the times in which a CronJob or a Job was suspended.
+func (t *teller) suspensions() {
+	for _, th := range t.ofKind("CronJob", "Job") {
+		for _, span := range t.spans(th, func(s *state) bool { return s.look().Spec.Suspend }) {
+			ep := newEpisode(rankConfig, api.EpisodeInfo, span.from, span.to, span.open)
+			ep.claims, ep.said = span.claims, span.first.since("spec.suspend", "true")
+			ep.Title = fmt.Sprintf("%s %s suspended%s", th.kind, th.key.Name(), span.first.entry.by())
+			if span.after != nil {
+				ep.Title += fmt.Sprintf("; resumed%s after %s", span.after.entry.by(), t.took(ep.From, ep.To))
+			}
+			t.add(ep)
+		}
+	}
+}
+
 // pauses describes the times in which a Deployment was paused, and what was changed meanwhile:
 // that is rolled out when it is resumed.
 func (t *teller) pauses() {

@@ -89,6 +89,7 @@ var rules = []func(*teller){
 	(*teller).failuresOfPods,
 	(*teller).rollouts,
 	(*teller).pauses,
+	(*teller).suspensions,
 	(*teller).scaling,
 	(*teller).nodes,
 	(*teller).disruptions,

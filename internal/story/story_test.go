@@ -268,7 +268,7 @@ func TestRepaired(t *testing.T) {
 	l.remove(32, "Pod/web-b-2")
 	l.put(33, deployment(3, 2, "r/web:1.2", "helm", "3", done(3, 2)))
 	l.want("Deployment/web", 60,
-		"10-30 failed: rollout of web from 1.0 to 1.1 (revision 2, by kubectl-set) failed: 2 Pods CrashLoopBackOff (exit 1: no database); replaced by revision 3 (by helm), which was complete after 3s; 0 of 2 ready at its end",
+		"10-30 failed: rollout of web from 1.0 to 1.1 (revision 2, by kubectl-set) failed: 2 Pods CrashLoopBackOff (exit 1: no database); replaced by revision 3 (by helm), which was complete after 3s; 0 of 2 ready at its end, and 2 of 2 at the end of the story",
 		"30-33 info: rollout of web from 1.1 to 1.2 (revision 3, by helm), complete after 3s")
 }
 

@@ -34,6 +34,7 @@ type Object struct {
 		Replicas      *int64          `json:"replicas"`
 		Template      json.RawMessage `json:"template"` // see [Object.PodTemplate]
 		Paused        bool            `json:"paused"`
+		Suspend       bool            `json:"suspend"`
 		Parallelism   *int64          `json:"parallelism"` // of a Job
 		Unschedulable bool            `json:"unschedulable"`
 		Taints        []corev1.Taint  `json:"taints"`
