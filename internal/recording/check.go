@@ -50,6 +50,9 @@ func Check(ctx context.Context, r io.Reader) (*Summary, error) {
 		}
 		switch {
 		case l.Stream != nil:
+			if n := len(s.Spans); n > 0 && s.Spans[n-1].Resource == l.Stream.resource() {
+				continue // another epoch
+			}
 			s.Resources++
 			s.Spans = append(s.Spans, Span{Resource: l.Stream.resource(), From: l.Stream.At})
 		case l.Head != nil && len(s.Spans) > 0:

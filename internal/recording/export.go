@@ -119,15 +119,25 @@ func (x *Exporter) Export(ctx context.Context, w io.Writer, sel Selection) error
 
 // plan finds the parts of the selection.
 func (x *Exporter) plan(ctx context.Context, sel Selection) ([]*part, *Header, error) {
-	h := &Header{Format: formatVersion, Program: x.Program, Cluster: x.Cluster, Made: time.Now().UTC().Truncate(time.Millisecond), Pseudonyms: sel.Pseudonyms, Scope: sel.scope(), Exact: sel.Known != nil}
+	h := &Header{Format: 1, Program: x.Program, Cluster: x.Cluster, Made: time.Now().UTC().Truncate(time.Millisecond), Pseudonyms: sel.Pseudonyms, Scope: sel.scope(), Exact: sel.Known != nil}
 	var all, parts []*part
 	for _, res := range sel.Resources {
-		p, err := x.part(ctx, res, sel)
-		if err != nil {
-			return nil, nil, fmt.Errorf("export of %s: %w", res, err)
+		streams, had := x.Store.Streams(res), len(all)
+		for i, st := range streams {
+			newest := i == len(streams)-1
+			if !newest && st.Damage() != nil {
+				continue // it is kept unchanged, and cannot be read as a whole
+			}
+			p, err := x.part(ctx, st, newest, sel)
+			if err != nil {
+				return nil, nil, fmt.Errorf("export of %s: %w", res, err)
+			}
+			if p != nil {
+				all = append(all, p)
+			}
 		}
-		if p != nil {
-			all = append(all, p)
+		if len(all)-had > 1 {
+			h.Format = formatOfEpochs
 		}
 	}
 	chosen := map[string]bool{}
@@ -170,13 +180,9 @@ func (x *Exporter) plan(ctx context.Context, sel Selection) ([]*part, *Header, e
 	return parts, h, err
 }
 
-// part returns the selected part of a resource's newest stream, nil if it is empty.
-func (x *Exporter) part(ctx context.Context, res kube.Resource, sel Selection) (*part, error) {
-	streams := x.Store.Streams(res)
-	if len(streams) == 0 {
-		return nil, nil
-	}
-	st := streams[len(streams)-1]
+// part returns the selected part of a stream, nil if it is empty. newest says that it is the
+// newest one of its resource.
+func (x *Exporter) part(ctx context.Context, st *history.Stream, newest bool, sel Selection) (*part, error) {
 	span := st.Span()
 	p := &part{stream: st, from: span.From, to: span.To}
 	first := span.From.At
@@ -185,8 +191,8 @@ func (x *Exporter) part(ctx context.Context, res kube.Resource, sel Selection) (
 			first = s.From.At
 		}
 	}
-	if sel.Known != nil && len(st.ClockSteps()) == 0 {
-		if known := sel.Known(res).Truncate(time.Millisecond); known.After(p.to.At) {
+	if sel.Known != nil && newest && len(st.ClockSteps()) == 0 {
+		if known := sel.Known(st.Resource()).Truncate(time.Millisecond); known.After(p.to.At) {
 			p.to.At = known
 		}
 	}

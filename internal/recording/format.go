@@ -20,7 +20,8 @@ import (
 //
 //	recording   first line: format, cluster and span
 //	document    an API server's answer that is not about objects: discovery
-//	stream      begins a resource, with the state at an rv, followed by its
+//	stream      begins a resource, with the state at an rv, followed by its lines; in format 2
+//	            again for each later epoch of it, whose versions do not continue those before
 //	form        … an object without content, which shows the form of its objects
 //	columns     … columnDefinitions of Tables, before the first object that uses them
 //	object      … an object of that state
@@ -36,9 +37,9 @@ import (
 // pseudonyms. A reader ignores members that it does not know. A change that
 // readers must know about raises the format version.
 
-// formatVersion is the format that this code writes, and the newest that it
-// reads.
-const formatVersion = 1
+// formatVersion is the newest format that this code reads. It writes 1, and formatOfEpochs if a
+// resource has several epochs.
+const formatVersion, formatOfEpochs = 2, 2
 
 const (
 	// maxLine limits the length of a line. The API server accepts requests of up to

@@ -56,7 +56,7 @@ func importWithin(ctx context.Context, r io.Reader, store *history.Store, maxByt
 			return nil, nil, err
 		}
 	}
-	im := importer{d: d, store: store, max: lim}
+	im := importer{d: d, store: store, max: lim, epochs: h.Format >= formatOfEpochs}
 	for {
 		l, err := im.next()
 		if errors.Is(err, io.EOF) {
@@ -81,6 +81,7 @@ type importer struct {
 	max       limits
 	ahead     *line // a line read after a first state
 	documents []Document
+	epochs    bool // a resource may have several
 
 	head *streamLine // of a resource whose first state follows
 	form history.Form
@@ -159,7 +160,12 @@ func (im *importer) begun() error {
 		return err
 	}
 	if st.Head().RV != 0 {
-		return im.d.damaged("%s occurs twice", im.head.resource())
+		if !im.epochs {
+			return im.d.damaged("%s occurs twice", im.head.resource())
+		}
+		if st, err = im.store.NewEpoch(im.head.resource()); err != nil {
+			return err
+		}
 	}
 	var failed error
 	objects := func(yield func(*scan.Object) bool) {

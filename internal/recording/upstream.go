@@ -183,7 +183,8 @@ func (u *Upstream) watch(r *http.Request, res kube.Resource) (*http.Response, er
 
 // stream returns the stream that a recording has of a resource.
 func (u *Upstream) stream(res kube.Resource) (*history.Stream, history.Form) {
-	st := u.store.Streams(res)[0]
+	all := u.store.Streams(res)
+	st := all[len(all)-1]
 	return st, st.Form()
 }
 
