@@ -21,6 +21,7 @@ type walker struct {
 	kind  string // of the object
 	visit func(text string, c class) string
 	deep  int
+	free  bool // users choose all member names: it is not an object of the API
 }
 
 // walk returns the changed text. It stops at the first byte that is not valid
@@ -35,7 +36,7 @@ func (w *walker) walk(text string) string {
 		top := &stack[len(stack)-1]
 		switch c := text[i]; c {
 		case '{', '[':
-			in := scope{root: true, array: c == '['}
+			in := scope{root: true, array: c == '[', free: w.free}
 			if len(stack) > 1 {
 				in = top.enter(member, w.kind, c == '[')
 			}
@@ -124,6 +125,7 @@ func (w *walker) text(text string, c class) string {
 		json.Unmarshal([]byte(text), &object) //nolint:errcheck // then it has no kind
 		in := walker{kind: object.Kind, visit: w.visit, deep: w.deep + 1}
 		if object.Kind == "" { // not an object: it could contain any name
+			in.free = true
 			in.visit = func(text string, _ class) string { return w.visit(text, freeText) }
 		}
 		return in.walk(text)
