@@ -61,7 +61,7 @@ func TestRecording(t *testing.T) {
 		{"get", "pods,deployments,replicasets", "-n", ns, "-o", "json"},
 		{"get", "pods", "-n", ns, "-o", "name", "--sort-by=.metadata.uid"},
 		{"get", "deployment", "web", "-n", ns, "-o", "yaml"},
-		{"get", "deployments", "-A", "-l", "app=web", "-o", "custom-columns=:.metadata.name,:.spec.replicas"},
+		{"get", "deployments", "-n", ns, "-l", "app=web", "-o", "custom-columns=:.metadata.name,:.spec.replicas"},
 		{"get", "events", "-n", ns, "-o", "custom-columns=:.metadata.name", "--field-selector", "involvedObject.name=web"},
 		{"api-resources"},
 	}
