@@ -7,7 +7,7 @@ import { test } from 'node:test';
 
 /** Their JSON has no object of the cluster whose values are shown or written: the board, reviews, and what the page makes itself. */
 const plain = [
-  'actions/delete.tsx', 'actions/drain.ts', 'actions/menu.tsx', 'actions/plan.ts', 'app/api.ts', 'app/findings.ts', 'app/login.ts', 'data/access.ts', 'data/live.ts', 'data/past.ts',
+  'actions/delete.tsx', 'actions/drain.ts', 'actions/menu.tsx', 'actions/plan.ts', 'app/api.ts', 'app/findings.ts', 'app/login.ts', 'data/access.ts', 'data/live.ts', 'data/outage.ts', 'data/past.ts',
   'details/load.ts', 'panel/story-tab.tsx', 'panel/yaml.ts', 'write/write.ts',
 ];
 

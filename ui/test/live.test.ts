@@ -109,9 +109,12 @@ test('a reader without any namespace', async () => {
 
 /** A gateway in an outage that has only Pods, or nothing. */
 class Outage extends Gateway {
+  upstream?: { answers: boolean; reason?: string; lastContact?: string };
+
   override readonly fetch = async (input: string | URL | Request, init: RequestInit = {}): Promise<Response> => {
     const url = new URL(String(input));
     if (url.pathname === '/watchkeeper/v1/multiwatch') return new Response(new ReadableStream<Uint8Array>({ start: (controller) => init.signal?.addEventListener('abort', () => controller.error(init.signal!.reason)) }));
+    if (url.pathname === '/watchkeeper/v1/history' && this.upstream) return Response.json({ recording: { state: 'on' }, resources: [], upstream: this.upstream });
     if (url.pathname !== '/api/v1/pods' || !this.namespaces.length) return Response.json({ kind: 'Status', message: `${url.pathname} cannot be served from the cache now`, reason: 'ServiceUnavailable', code: 503 }, { status: 503 });
     const pod = { metadata: { namespace: 'a', name: 'web', uid: 'a', resourceVersion: '5' }, spec: { nodeName: 'node-0' }, status: { phase: 'Running' } };
     return Response.json({ kind: 'RowList', metadata: { resourceVersion: '10' }, rows: [rowOf(pod, url.searchParams.get('fields')!.split(','))] });
@@ -128,4 +131,27 @@ test('nothing is complete without any answer', async () => {
   const { status, scope, rows } = await read(new Outage([]), (status, scope) => status?.phase === 'connecting' && status.text !== '' && scope?.pods !== undefined);
   assert.match(status.text, /cannot be served/);
   assert.deepEqual([rows.synced, scope.nodes, scope.pods!.namespaces], [false, null, []]);
+});
+
+test('without any answer, the page says since when the API server does not answer, and goes live by itself', async () => {
+  const gateway = new Outage([]);
+  gateway.upstream = { answers: false, reason: 'connection refused', lastContact: '2026-01-31T07:06:03Z' };
+  const reports: Status[] = [];
+  const { scope, rows } = await read(gateway, (status, scope) => {
+    if (status && status !== reports.at(-1)) reports.push(status);
+    if (status?.code === 503 && scope?.pods) gateway.namespaces = ['a']; // contact is back
+    return status?.phase === 'live';
+  });
+  assert.deepEqual(reports.filter(({ text }) => /served/.test(text)), [], 'how the gateway serves Pods is not said');
+  assert.deepEqual(reports.find(({ code }) => code === 503), { phase: 'stale', text: 'No answer from the API server: connection refused.', since: Date.parse('2026-01-31T07:06:03Z'), code: 503 });
+  assert.deepEqual([rows.size, rows.synced, scope.pods], [1, true, undefined]);
+});
+
+test('a gateway that was started in the outage does not know since when', async () => {
+  const gateway = new Outage([]);
+  gateway.upstream = { answers: false, reason: 'the API server is not ready: etcd failed' };
+  const { status } = await read(gateway, (status) => status?.code === 503);
+  assert.deepEqual([status.phase, status.text], ['connecting', 'The API server is not ready: etcd failed.']);
+  gateway.upstream = { answers: true };
+  assert.match((await read(gateway, (status) => !!status?.text)).status.text, /cannot be served/);
 });

@@ -162,13 +162,25 @@ test('the API server is killed and restarts', async (t) => {
   await until('the failing Pod that no board has', async () => /crashing.*CrashLoopBackOff/s.test(await table.locator('.needs').innerText()) && /more may have:/.test(await table.locator('.needs').innerText()));
   assert.doesNotMatch(await table.locator('header.top').innerText(), /failing/);
   await table.close();
+  // If it has nothing, the page says since when, and leads to the last recorded state.
+  const nothing = await open(browser, `${await without('nodes', 'pods')}/ui/`, { ignore });
+  const noContact = await until('since when nothing is known', async () => /^No contact since (\S.*)\s+No answer from the API server: .*refused/.exec(await nothing.getByRole('alert').innerText()));
+  const since = lastMoment(noContact[1]);
+  assert.ok(since >= well && since < Date.now() - 5000, `${noContact[1]} is the last contact, and not when the page was opened`);
+  assert.match(await connection(nothing), /^stale\s+for \d/);
+  assert.ok((await nothing.locator('.needs').innerText()).includes(`Unknown since ${noContact[1]}`));
+  assert.doesNotMatch(await nothing.locator('body').innerText(), /cannot be served/);
+  await shot(nothing, 'stale-nothing');
+  await nothing.getByRole('button', { name: 'Show the last recorded state' }).click();
+  await until('the Pods of then', async () => Object.keys(await shownPods(nothing, ns)).length === 3 && (await connection(nothing)) === 'the past, no contact');
+  await nothing.close();
 
   // The past is shown as far as it is recorded, but does not hide that the API server is gone.
   const past = await openBoard(browser, gateway, { at: new Date(well + 120_000).toISOString() }, { ignore: /status of 503/ });
   await until('words in the past', async () => /^No contact since .*No answer from the API server/s.test(await past.getByRole('alert').innerText()));
   assert.equal(await connection(past), 'the past, no contact');
   await past.goto(`${await without('nodes')}/ui/?${new URLSearchParams({ at: new Date(well + 120_000).toISOString() })}`);
-  await until('the same words without Nodes', async () => /^No contact\. .*cannot be served/s.test(await past.getByRole('alert').innerText()));
+  await until('the same words without Nodes', async () => /^No contact since .*No answer from the API server: .*refused/s.test(await past.getByRole('alert').innerText()));
   await past.close();
 
   // The details of a Pod are those of the last contact.

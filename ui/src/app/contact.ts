@@ -58,5 +58,5 @@ export const absent = computed(() => absence(status.value, mode.value !== null, 
 /** Why there is no contact with the cluster while a moment of the past is shown, in words; empty with contact. */
 export const silence = computed(() => (mode.value && status.value.phase === 'past' ? status.value.text : ''));
 
-/** The board shows another moment than the page says, and there is no contact to correct it. */
-export const misplaced = computed(() => lost.value > 0 && contact.value.phase === 'connecting');
+/** The board shows nothing, or another moment than the page says, and there is no contact to correct it. */
+export const misplaced = computed(() => lost.value > 0 && (contact.value.phase === 'connecting' || status.value.code === 503));

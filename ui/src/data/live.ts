@@ -13,6 +13,7 @@ import { askAccess, authorization, maxNamespaces, Refused, type Access } from '.
 import { boardRow, NODE_FIELDS, nodeOf, POD_FIELDS } from './columns';
 import type { NodeRow, Scope, Status, Unread } from './protocol';
 import { nodeRow, podRow, type Node } from './objects';
+import { askOutage, type Outage } from './outage';
 import type { PodRow, Rows } from './rows';
 import { sentence } from './quantity';
 import type { Pod } from './state';
@@ -57,6 +58,8 @@ export class Live {
   /** The list of all namespaces was refused. */
   #restricted = false;
   #asking = false;
+  /** Why the gateway has nothing to serve; null if it does not say, undefined before it was asked. */
+  #outage: Outage | null | undefined;
   #askedAt = -minAskInterval;
   #refusedAt = 0;
   #timer: ReturnType<typeof setTimeout> | undefined;
@@ -159,9 +162,16 @@ export class Live {
     else if (source === this.#nodes && source.state.phase === 'live') this.#noNodes = null;
     else if (source.namespace && source.plain && source.synced) this.#plain = true;
     else if (source === this.#pods.get('') && source.state.phase === 'live') this.#unrestrict();
+    // Every attempt to list asks again, once for all sources.
+    if (isUnread(source) && source === this.#pods.values().next().value) void this.#askOutage(source);
     this.#settle();
     this.#report();
     this.changed();
+  }
+
+  async #askOutage({ namespace }: Source): Promise<void> {
+    this.#outage = await askOutage(this.extension, namespace, this.#stop.signal);
+    if (!this.#stop.signal.aborted) this.#report();
   }
 
   /** The API server, or the gateway, refuses a list or a watch. */
@@ -299,7 +309,12 @@ export class Live {
       return this.status({ phase: access ? 'denied' : 'connecting', text: access ? 'You may not list Pods in any namespace.' : '', since: Date.now() });
     }
     const order = ['stale', 'stopped', 'connecting', 'syncing', 'denied', 'live'];
-    const [{ state }] = shown.sort((a, b) => order.indexOf(a.state.phase) - order.indexOf(b.state.phase));
+    const [worst] = shown.sort((a, b) => order.indexOf(a.state.phase) - order.indexOf(b.state.phase));
+    const { state } = worst;
+    if (isUnread(worst)) {
+      if (this.#outage === undefined) return this.status({ phase: 'connecting', text: '', since: state.since });
+      if (this.#outage) return this.status({ phase: this.#outage.since ? 'stale' : 'connecting', text: this.#outage.words, since: this.#outage.since || state.since, code: 503 });
+    }
     const phase = state.phase === 'syncing' ? 'catching up' : state.phase === 'stopped' ? 'failed' : state.phase;
     this.status({ phase, text: state.error ? stateWords('pods', state) : '', since: state.since });
   }

@@ -51,7 +51,7 @@ export interface Status {
   details?: Details;
   /** Since when, in milliseconds since 1970. */
   since: number;
-  /** The status code of the answer: 401 if the credentials are not accepted, 404 if a recording has no Pods. Of a moment that could not be loaded, 0 without an answer. */
+  /** The status code of the answer: 401 if the credentials are not accepted, 404 if a recording has no Pods, 503 if nothing can be read as the API server does not answer. Of a moment that could not be loaded, 0 without an answer. */
   code?: number;
 }
 

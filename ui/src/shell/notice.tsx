@@ -6,6 +6,7 @@ import { ended, limits } from '../app/now';
 import { asked } from '../app/login';
 import { refresh, cluster, mode, scope, status } from '../app/state';
 import { sentence } from '../data/quantity';
+import { goTo, recorded } from '../time/playback';
 import { zoned } from '../time/words';
 import { Nearest } from './kinds';
 import { later } from './later';
@@ -35,11 +36,12 @@ export function Notice() {
   if (phase === 'denied' && scope.value.namespaces?.length === 0) return <Nobody />;
   // What is recorded remains shown.
   if (silence.value) return <p class="chip" role="alert"><b>No contact{status.value.since > 0 && ` since ${zoned(status.value.since)}`}.</b> {silence.value} The past is shown as far as it is recorded.</p>;
-  if (some && misplaced.value) {
+  if (misplaced.value && (some || code === 503)) {
     return (
       <div class="notice veil" role="alert">
         <h1>No contact since {zoned(lost.value)}</h1>
         <p>{text}</p>
+        {phase === 'stale' && recorded.value && <p class="nearest"><button class="button" onClick={() => goTo(lost.value)}>Show the last recorded state</button></p>}
         <p class="muted">The page retries, and shows the board once it is connected.</p>
       </div>
     );
