@@ -62,7 +62,12 @@ function Selected({ sel }: { sel: NonNullable<Selection> }) {
   const isEvent = /\/events\/[^/]+$/.test(path); // its story is that of what it is about
   const tabs = ['overview', ...(isEvent ? [] : ['story', 'relations']), 'yaml', ...(isPod ? ['logs'] : []), 'versions'];
   const shown = tabs.includes(tab.value) ? tab.value : 'overview';
-  useEffect(() => element.current?.querySelector<HTMLElement>(`[aria-selected="true"]`)?.scrollIntoView({ block: 'nearest' }), [shown]);
+  useEffect(() => {
+    // scrollIntoView would also make the next Tab of a page without a focus begin there.
+    const chosen = element.current?.querySelector<HTMLElement>('[aria-selected="true"]');
+    const [at, all] = [chosen?.getBoundingClientRect(), chosen?.parentElement!.getBoundingClientRect()];
+    if (at && all) chosen!.parentElement!.scrollLeft += Math.min(0, at.left - all.left) + Math.max(0, at.right - all.right);
+  }, [shown]);
   return (
     <aside class={`side panel ${lost.value ? 'lost' : ''}`} ref={element} aria-label={`${isPod ? 'Pod' : sel.kind === 'node' ? 'Node' : (value?.kind ?? '')} ${sel.name}`}>
       <header>
