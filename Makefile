@@ -67,7 +67,7 @@ demo: bin/watchkeeper ## Serves a recorded incident (a rollout, a crash loop, a 
 	@exec bin/watchkeeper open demo/incident.wkr --port "$(PORT)"
 
 .PHONY: test
-test: build ## Runs the tests that protect a change (about 12 minutes). It prints what it leaves to test-all.
+test: build ## Runs the tests that protect a change (about 9 minutes). It prints what it leaves to test-all.
 	@scripts/deps test
 	@scripts/gofmt
 	@scripts/test -short
