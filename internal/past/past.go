@@ -89,14 +89,7 @@ func (r Recording) Store() *history.Store { return r.History }
 
 // Sync implements Record. It fails for a resource that was not observed to the end.
 func (r Recording) Sync(_ context.Context, id kube.Resource) error {
-	var end time.Time
-	for _, other := range r.History.Resources() {
-		for _, st := range r.History.Streams(other) {
-			if at := st.Head().At; at.After(end) {
-				end = at
-			}
-		}
-	}
+	end := endOf(r.History)
 	for _, st := range r.History.Streams(id) {
 		if len(st.ClockSteps()) > 0 || end.Sub(st.Head().At) <= r.Slack {
 			return nil
@@ -187,10 +180,19 @@ func (p *Past) Resources() []kube.Resource {
 func (p *Past) Withholds(id kube.Resource) bool { return p.record.Withholds(id) }
 
 // End returns the time of the newest recorded state of all resources.
-func (p *Past) End() (end time.Time) {
-	for _, id := range p.Resources() {
-		if at := p.Newest(id).Head().At; at.After(end) {
-			end = at
+func (p *Past) End() time.Time {
+	if s := p.Store(); s != nil {
+		return endOf(s)
+	}
+	return time.Time{}
+}
+
+func endOf(s *history.Store) (end time.Time) {
+	for _, id := range s.Resources() {
+		for _, st := range s.Streams(id) {
+			if at := st.Head().At; at.After(end) {
+				end = at
+			}
 		}
 	}
 	return end
