@@ -14,6 +14,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/watchkeeper/watchkeeper/informer/kube"
 	"github.com/watchkeeper/watchkeeper/internal/clustertest"
@@ -240,5 +241,62 @@ func TestRecordedByOne(t *testing.T) {
 	}
 	if !strings.Contains(err.Error(), "another process records to "+dir) || !strings.Contains(err.Error(), "another --data-dir") {
 		t.Error(err)
+	}
+}
+
+// TestRecordedVersions: another version of a custom resource becomes the preferred one while it is
+// recorded, and then while nothing is, when the one before is no longer served. No change is lost.
+func TestRecordedVersions(t *testing.T) {
+	clustertest.SkipShort(t)
+	inStage(t, quiet)
+	ns := namespace(t)
+	undefine(t)
+	beta, v1 := lifeVersion{name: "v1beta1", storage: true, columns: []string{".spec.color"}}, lifeVersion{name: "v1", columns: []string{".spec.color"}}
+	define(t, "Namespaced", beta)
+	live(t, ns, "v1beta1", "a", "{color: one}")
+	live(t, ns, "v1beta1", "gone", "{}")
+	mine, err := cluster.Gateway("--data-dir", t.TempDir(), "--record", "*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer mine.Terminate()
+	command := func(args string) string {
+		out, _ := cluster.Command(t.Context(), append(strings.Fields(args), "-n", ns, "--server", mine.URL)...)
+		return string(out)
+	}
+	has := func(text string) {
+		t.Helper()
+		eventually(t, text, func() bool { return strings.Contains(command("changes lives --since 1h"), text) })
+	}
+	eventually(t, "the record", func() bool { return strings.Contains(command("history life/a"), "was there") })
+	live(t, ns, "v1beta1", "a", "{color: two}")
+	has("color one → two")
+	then := time.Now()
+	time.Sleep(time.Second)
+	beta.storage, v1.storage = false, true
+	define(t, "Namespaced", v1, beta)
+	live(t, ns, "v1", "a", "{color: three}") // perhaps before the recorder knows the new version
+	kubectl(t, "delete", "lives.v1.life.example.com", "gone", "-n", ns)
+	has("color two → three")
+	has("gone  deleted")
+	mine.Kill()
+	live(t, ns, "v1", "a", "{color: four}")
+	beta.unserved = true
+	define(t, "Namespaced", v1, beta)
+	if err := mine.Restart(); err != nil {
+		t.Fatal(err)
+	}
+	has("color three → four")
+	live(t, ns, "v1", "a", "{color: five}")
+	has("color four → five")
+	if out := command("history life/a"); strings.Count(out, "→") != 4 || !strings.Contains(out, "was there when the recorded history begins") {
+		t.Errorf("history: %s", out)
+	}
+	at := then.UTC().Format(time.RFC3339Nano)
+	if out := command("get lives --at " + at); !strings.Contains(out, "two") || !strings.Contains(out, "gone") {
+		t.Errorf("get: %s", out)
+	}
+	if out := command("diff lives --from " + at); !strings.Contains(out, "color two → five") {
+		t.Errorf("diff: %s", out)
 	}
 }

@@ -6,6 +6,7 @@ package gateway
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 
@@ -38,7 +39,7 @@ func (h *reads) openMoment(r *http.Request, when kube.Moment) (*moment, *query, 
 	if err := h.past.Outside(read.Namespace); err != nil {
 		return nil, nil, err
 	}
-	if store := h.past.Store(); store == nil || len(store.Streams(read.Resource)) == 0 {
+	if !h.past.Recorded(read.Resource) {
 		return nil, nil, &status.Error{Status: h.past.NotRecorded(read.Resource)}
 	}
 	if refusal := h.access.Refusal(r, read.Target, read.Verb); refusal != nil {
@@ -49,6 +50,8 @@ func (h *reads) openMoment(r *http.Request, when kube.Moment) (*moment, *query, 
 	if err != nil {
 		return nil, nil, err
 	}
+	asked := read.Resource
+	read.Resource = st.Stream.Resource() // perhaps in another API version
 	namespaced, err := isNamespaced(ctx, st, read)
 	if err != nil {
 		return nil, nil, err
@@ -70,7 +73,16 @@ func (h *reads) openMoment(r *http.Request, when kube.Moment) (*moment, *query, 
 	if q.Form, ok = s.negotiate(r, read); !ok {
 		return nil, nil, &status.Error{Status: notAcceptable(r)}
 	}
+	if as := read.Resource; as != asked && hasObjects(q.Form) {
+		return nil, nil, &status.Error{Status: status.NotFound(fmt.Sprintf("%s are recorded as %s at that moment, not as %s: read %s, or a Table",
+			as.GroupResource(), as.APIVersion(), asked.APIVersion(), as.Path()))}
+	}
 	return s, q, nil
+}
+
+// hasObjects reports whether a form has whole objects, which are of one API version.
+func hasObjects(f request.Form) bool {
+	return f.View == wire.Whole && f.Fields == nil || f.View == wire.Table && f.Include == wire.IncludeObject
 }
 
 // parseAt reads a request for the past.

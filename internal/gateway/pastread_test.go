@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -220,6 +221,56 @@ func TestPastRefusals(t *testing.T) {
 	b.reads.past = nil
 	if code, body = b.get(at(45) + "/api/v1/pods"); code != http.StatusNotFound || !strings.Contains(body, "--data-dir") {
 		t.Errorf("without a history: %d %s", code, body)
+	}
+}
+
+// TestPastVersions: a moment at which another API version was recorded is served in the forms that
+// have no objects of a version.
+func TestPastVersions(t *testing.T) {
+	h := pasttest.New(t, podList(10, pod("d", "a", 4)))
+	beta := kube.Resource{Version: "v1beta1", Name: "pods"}
+	for i, id := range []kube.Resource{beta, pasttest.Pods} {
+		st, err := h.History.NewEpoch(id)
+		list := podList(uint64(20+10*i), pod("d", "a", 4))
+		if err == nil {
+			err = st.Begin(history.Form{ListKind: list.Kind, Item: list.EmptyItem()}, slices.Values(list.Items), list.RV, pasttest.TimeOf(list.RV))
+		}
+		if err == nil {
+			err = st.Append(nil, list.RV+5, pasttest.TimeOf(list.RV+5))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		h.Stream = st
+	}
+	b := newBench(t, podList(35, pod("d", "a", 4)))
+	b.remember(h)
+	refusal := func(as, asked string) string {
+		return fmt.Sprintf("pods are recorded as %s at that moment, not as %s: read /api/%[1]s/pods, or a Table", as, asked)
+	}
+	for path, want := range map[string]string{
+		at(10) + "/api/v1/pods":                      `"name":"a"`,
+		at(22) + "/api/v1/pods":                      refusal("v1beta1", "v1"),
+		at(22) + "/api/v1/namespaces/d/pods/a":       refusal("v1beta1", "v1"),
+		at(22) + "/api/v1/pods?watch=1":              refusal("v1beta1", "v1"),
+		at(22) + "/api/v1/pods?fields=metadata.name": `"name":"a"`,
+		at(22) + "/api/v1beta1/pods":                 `"name":"a"`,
+		at(32) + "/api/v1/pods":                      `"name":"a"`,
+		at(32) + "/api/v1beta1/pods":                 refusal("v1", "v1beta1"),
+		"/at/now/api/v1/pods":                        `"name":"a"`,
+		"/at/now/api/v1beta1/pods":                   refusal("v1", "v1beta1"),
+		"/at/now/api/v2/pods":                        "pods are not recorded as v2, but as v1, v1beta1",
+	} {
+		if _, body := b.get(path); !strings.Contains(body, want) {
+			t.Errorf("%s: %s, want %s", path, body, want)
+		}
+	}
+	for accept, want := range map[string]bool{
+		"application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1": true, "application/json": false,
+	} {
+		if code, _, body := b.accept(at(22)+"/api/v1/pods", accept); (code == http.StatusOK) != want {
+			t.Errorf("%s: %d %s", accept, code, body)
+		}
 	}
 }
 

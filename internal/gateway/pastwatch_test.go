@@ -274,7 +274,7 @@ func TestPastEpochs(t *testing.T) {
 	lines, stop := b.watchAt(at(10) + "/api/v1/pods?watch=1&resourceVersion=10")
 	defer stop()
 	expect(t, lines, "MODIFIED a@50")
-	if line := <-lines; !strings.Contains(line, `"code":410`) || !strings.Contains(line, "began again") {
+	if line := <-lines; !strings.Contains(line, `"code":410`) || !strings.Contains(line, "begins again") {
 		t.Errorf("got %s", line)
 	}
 	expectEnd(t, lines)

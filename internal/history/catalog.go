@@ -145,35 +145,40 @@ func (s *Store) register(id streamID, r streamRecord) {
 	defer s.mu.Unlock()
 	resource := kube.Resource{Group: r.Group, Version: r.Version, Name: r.Resource}
 	s.last = max(s.last, id)
-	if all := s.streams[resource]; !slices.ContainsFunc(all, func(st *Stream) bool { return st.id == id }) {
-		all = append(slices.Clone(all), newStream(s, id, resource, r.Epoch))
-		slices.SortFunc(all, func(a, b *Stream) int { return cmp.Compare(a.epoch, b.epoch) })
-		s.streams[resource] = all
+	all := s.streams[resource.GroupResource()]
+	if slices.ContainsFunc(all, func(st *Stream) bool { return st.id == id }) {
+		return
 	}
+	if n := len(all); n > 0 { // earlier versions of this program counted the epochs of each API version
+		r.Epoch = max(r.Epoch, all[n-1].epoch+1)
+	}
+	s.streams[resource.GroupResource()] = append(slices.Clone(all), newStream(s, id, resource, r.Epoch))
 }
 
-// Resources returns the recorded resources, ordered by name.
+// Resources returns the recorded resources, ordered by name, in the API version of their newest
+// epoch.
 func (s *Store) Resources() []kube.Resource {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var all []kube.Resource
-	for r := range s.streams {
-		all = append(all, r)
+	for _, streams := range s.streams {
+		all = append(all, streams[len(streams)-1].resource)
 	}
 	slices.SortFunc(all, func(a, b kube.Resource) int { return cmp.Compare(a.String(), b.String()) })
 	return all
 }
 
-// Streams returns the streams of a resource, oldest epoch first; nil if the
-// resource was never recorded.
+// Streams returns the streams of a resource, oldest epoch first; nil if the resource was never
+// recorded. They may be of several API versions: see [Stream.Resource].
 func (s *Store) Streams(resource kube.Resource) []*Stream {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.Clone(s.streams[resource])
+	return slices.Clone(s.streams[resource.GroupResource()])
 }
 
 // Stream returns the newest stream of a resource, for its writer. It creates
-// one if there is none, or if the newest one is damaged.
+// one if there is none, or if the newest one is damaged. One of another API version takes no
+// events of this one: they need a new epoch.
 func (s *Store) Stream(resource kube.Resource) (*Stream, error) {
 	if err := s.acquire(); err != nil {
 		return nil, err
@@ -222,7 +227,7 @@ func (s *Store) newEpoch(resource kube.Resource) (*Stream, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.last = st.id
-	s.streams[resource] = append(slices.Clone(all), st)
+	s.streams[resource.GroupResource()] = append(slices.Clone(all), st)
 	return st, nil
 }
 

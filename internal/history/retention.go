@@ -164,9 +164,10 @@ func (st *Stream) drop(t time.Time) (dropped bool, err error) {
 	st.s.unreclaimed.Store(true)
 	st.s.mu.Lock()
 	defer st.s.mu.Unlock()
-	left := slices.DeleteFunc(slices.Clone(st.s.streams[st.resource]), func(other *Stream) bool { return other == st })
-	if st.s.streams[st.resource] = left; len(left) == 0 {
-		delete(st.s.streams, st.resource)
+	name := st.resource.GroupResource()
+	left := slices.DeleteFunc(slices.Clone(st.s.streams[name]), func(other *Stream) bool { return other == st })
+	if st.s.streams[name] = left; len(left) == 0 {
+		delete(st.s.streams, name)
 	}
 	return true, nil
 }

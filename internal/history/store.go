@@ -15,7 +15,6 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
-	"github.com/watchkeeper/watchkeeper/informer/kube"
 	"github.com/watchkeeper/watchkeeper/internal/history/budget"
 	"github.com/watchkeeper/watchkeeper/internal/history/failstop"
 )
@@ -80,8 +79,8 @@ type Store struct {
 	measuring      atomic.Bool
 	diskUsed, live atomic.Int64 // the last result of Usage
 
-	mu      sync.Mutex                  // guards the fields below
-	streams map[kube.Resource][]*Stream // by epoch, oldest first
+	mu      sync.Mutex           // guards the fields below
+	streams map[string][]*Stream // by group and resource; oldest epoch first
 	last    streamID
 }
 
@@ -102,7 +101,7 @@ func Open(dir string, opts Options) (*Store, error) {
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
-	s := &Store{opts: opts, dir: dir, now: opts.Now, readBudget: budget.New(maxEventBytes), streams: map[kube.Resource][]*Stream{}}
+	s := &Store{opts: opts, dir: dir, now: opts.Now, readBudget: budget.New(maxEventBytes), streams: map[string][]*Stream{}}
 	s.unreclaimed.Store(true) // the previous process may have left some
 	err := s.connect(opts.ReadOnly)
 	if err == nil {

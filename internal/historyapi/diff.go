@@ -235,8 +235,11 @@ func (d *diffPage) add(before, after *scan.Object) error {
 	if !was && !is {
 		return nil
 	}
-	same := before != nil && after != nil && before.RV == after.RV && d.from.Stream == d.to.Stream
-	if same || before != nil && after != nil && before.JSON == after.JSON {
+	both := before != nil && after != nil
+	// After a restore of etcd, an RV can be another version's. The record in another API version
+	// has the same history.
+	oneHistory := d.from.Stream == d.to.Stream || d.from.Resource() != d.to.Resource()
+	if both && (oneHistory && before.RV == after.RV && before.UID == after.UID || before.JSON == after.JSON) {
 		d.out.Unchanged++
 		return nil
 	}

@@ -233,3 +233,50 @@ func TestCrossingDamaged(t *testing.T) {
 		}
 	}
 }
+
+// TestVersionOfAPI: the record of a resource is one, whatever API version was the preferred one when.
+func TestVersionOfAPI(t *testing.T) {
+	f := newFixtureAt(t, fakeapi.New(fakeapi.Options{Allow: allow}))
+	widget := func(version string, key kube.Key, rv uint64, size int) *scan.Object {
+		return pasttest.Thing(t, key, rv, fmt.Sprintf(`{kind: Widget, apiVersion: example.com/%s, spec: {size: %d}}`, version, size))
+	}
+	of := func(version string) kube.Resource {
+		return kube.Resource{Group: "example.com", Version: version, Name: "widgets"}
+	}
+	first := f.Stream(of("v1beta1"), 100, 0, widget("v1beta1", "default/a", 90, 1), widget("v1beta1", "default/b", 91, 1), widget("v1beta1", "default/same", 92, 1))
+	f.Events(first, 110, history.Event{Type: kube.Modified, Object: widget("v1beta1", "default/a", 105, 2), At: f.At(5)})
+	second, err := f.Store.NewEpoch(of("v1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.Begin(second, 130, 30, widget("v1", "default/a", 120, 3), widget("v1", "default/same", 92, 1))
+	f.Events(second, 140, history.Event{Type: kube.Modified, Object: widget("v1", "default/a", 135, 4), At: f.At(35)})
+	if h := ask[api.History](f, ""); len(h.Resources) != 1 || h.Resources[0].Path != of("v1").Path() || len(h.Resources[0].Epochs) != 2 {
+		t.Errorf("recorded: %+v", h.Resources)
+	}
+	var got []string
+	c := ask[api.Changes](f, "/changes?resource=widgets.example.com&since="+f.when(0))
+	for _, i := range c.Items {
+		got = append(got, i.Path+" "+line(i.Change))
+	}
+	const objects = "/apis/example.com/%s/namespaces/default/widgets/%s "
+	want := []string{
+		fmt.Sprintf(objects, "v1", "a") + "135 MODIFIED size 3 → 4 1 operations", fmt.Sprintf(objects, "v1", "a") + "120 MODIFIED size 2 → 3 (inferred) 2 operations", // the second is of the apiVersion
+		fmt.Sprintf(objects, "v1", "b") + "130 DELETED deleted (inferred)", fmt.Sprintf(objects, "v1beta1", "a") + "105 MODIFIED size 1 → 2 1 operations",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	if !slices.ContainsFunc(c.Unobserved, func(s api.UnobservedSpan) bool { return s.From.Equal(f.At(10)) && s.To.Equal(f.At(30)) }) {
+		t.Errorf("unobserved: %+v", c.Unobserved)
+	}
+	for _, version := range []string{"v1", "v1beta1"} {
+		if v := ask[api.Versions](f, "/versions"+strings.TrimSpace(fmt.Sprintf(objects, version, "a"))); len(v.Items) != 4 {
+			t.Errorf("%s: %+v", version, v.Items)
+		}
+		d := ask[api.Differences](f, "/diff"+of(version).Path()+"?from="+f.when(1)+"&to="+f.when(36))
+		if d.Unchanged != 1 || len(d.Items) != 2 || !slices.Equal(d.Items[0].Summary, []string{"size 1 → 4"}) {
+			t.Errorf("%s: %+v", version, d)
+		}
+	}
+}

@@ -45,8 +45,8 @@ func (c *call) filtered(path string) error {
 	return nil
 }
 
-// target returns the resource or object that the request's path names, and its
-// epochs, if the caller may read its history.
+// target returns the resource or object that the request's path names, in the API version that is
+// recorded now, and its epochs, if the caller may read its history.
 func (c *call) target() (request.Target, []*history.Stream, error) {
 	t, ok := request.ParsePath(c.path)
 	if !ok || t.WatchPath {
@@ -63,6 +63,7 @@ func (c *call) target() (request.Target, []*history.Stream, error) {
 	if err := c.mayRead(t); err != nil {
 		return t, nil, err
 	}
+	t.Resource = streams[len(streams)-1].Resource() // the record is one, whatever the API version
 	return t, streams, nil
 }
 

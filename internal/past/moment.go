@@ -34,10 +34,13 @@ var ErrUnrecorded = errors.New("not recorded")
 
 // Locate returns the state of a resource at a moment. It waits a few seconds until
 // the events that the gateway saw before the call are recorded, and after a start until the
-// watch is resumed. The error is one of
+// watch is resumed. The state may be of another API version than id. The error is one of
 // the history (ErrBefore, ErrFuture, ErrGap, ErrClock), that of ctx, or [ErrUnrecorded];
 // [Past.Refusal] maps it to a Status.
 func (p *Past) Locate(ctx context.Context, id kube.Resource, when kube.Moment) (State, error) {
+	if all := p.Streams(id); len(all) > 0 {
+		id = all[len(all)-1].Resource()
+	}
 	return p.LocateSynced(ctx, id, when, p.Sync(ctx, id))
 }
 

@@ -198,8 +198,8 @@ func endOf(s *history.Store) (end time.Time) {
 	return end
 }
 
-// Streams returns the recorded epochs of a resource, the oldest first; none if the
-// resource is withheld.
+// Streams returns the recorded epochs of a resource in all its API versions, the oldest first;
+// none if the resource is withheld.
 func (p *Past) Streams(id kube.Resource) []*history.Stream {
 	s := p.Store()
 	if s == nil || p.record.Withholds(id) {
@@ -208,12 +208,19 @@ func (p *Past) Streams(id kube.Resource) []*history.Stream {
 	return s.Streams(id)
 }
 
-// Newest returns the newest epoch of a resource, nil if the resource is not recorded.
+// Newest returns the newest epoch of a resource, nil if the resource is not recorded, or now in
+// another API version.
 func (p *Past) Newest(id kube.Resource) *history.Stream {
-	if all := p.Streams(id); len(all) > 0 {
+	if all := p.Streams(id); len(all) > 0 && all[len(all)-1].Resource() == id {
 		return all[len(all)-1]
 	}
 	return nil
+}
+
+// Recorded reports whether a resource was ever recorded in the API version.
+func (p *Past) Recorded(id kube.Resource) bool {
+	s := p.Store()
+	return s != nil && slices.ContainsFunc(s.Streams(id), func(st *history.Stream) bool { return st.Resource() == id })
 }
 
 // Sync waits a few seconds until the events that the gateway has seen of the resource
@@ -310,13 +317,12 @@ func (p *Past) NotRecorded(id kube.Resource) *metav1.Status {
 		return status.Unavailable("the history is not open", true)
 	}
 	var others []string
-	for _, r := range p.Resources() {
-		if r.GroupResource() == id.GroupResource() {
-			others = append(others, r.APIVersion())
-		}
+	for _, st := range p.Store().Streams(id) {
+		others = append(others, st.Resource().APIVersion())
 	}
 	if len(others) > 0 {
 		slices.Sort(others)
+		others = slices.Compact(others)
 		return status.NotFound(fmt.Sprintf("%s are not recorded as %s, but as %s", id.GroupResource(), id.APIVersion(), strings.Join(others, ", ")))
 	}
 	missing := p.record.Missing(id)

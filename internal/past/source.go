@@ -81,7 +81,7 @@ func (p *Past) Watch(id kube.Resource, m State, o WatchOptions) (*Source, error)
 		s.rv, s.at = o.From, time.Time{}
 	}
 	if !m.Newest {
-		s.ends = status.ExpiredError(fmt.Sprintf("too old resource version: after %d the cluster's history began again", m.Stream.Head().RV))
+		s.ends = status.ExpiredError(fmt.Sprintf("too old resource version: after %d the record of %s begins again", m.Stream.Head().RV, id.GroupResource()))
 	}
 	return s, nil
 }

@@ -34,7 +34,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var pods = kube.Resource{Version: "v1", Name: "pods"}
 
-// A fakeAPI is an API server of Pods, and of gadgets, a custom resource with the same
+// A fakeAPI is an API server of Pods, and of gadgets and things, custom resources with the same
 // objects. Another one can replace it at the same address.
 type fakeAPI struct {
 	mu      sync.Mutex // guards what follows
@@ -48,6 +48,7 @@ type fakeAPI struct {
 	gadgets int    // the generation of the definition of gadgets, 0 if there is none
 	served  bool   // discovery has gadgets
 	defines bool   // discovery has CustomResourceDefinitions; they are the Pods
+	things  string // the preferred one of the versions v1 and v1beta1 of things, "" if there are none
 	// identify is called before each answer for kube-system, if it is set.
 	identify func()
 
@@ -126,7 +127,7 @@ func (f *fakeAPI) forget() { f.api.Compact(f.api.RV()) }
 
 func (f *fakeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	f.mu.Lock()
-	api, uid, refuse, down, hidden, gadgets, served, defines, identify := f.api, f.uid, f.refuse, f.down, f.hidden, f.gadgets, f.served, f.defines, f.identify
+	api, uid, refuse, down, hidden, gadgets, served, defines, things, identify := f.api, f.uid, f.refuse, f.down, f.hidden, f.gadgets, f.served, f.defines, f.things, f.identify
 	if f.listed && r.URL.Query().Has("watch") {
 		refuse = http.StatusGatewayTimeout
 	}
@@ -157,12 +158,17 @@ func (f *fakeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			}
 		}
 		json.NewEncoder(w).Encode(list)
+	case path == "/apis" && things != "":
+		fmt.Fprintf(w, `{"kind":"APIGroupList","apiVersion":"v1","groups":[{"name":"example.com","versions":[{"groupVersion":"example.com/v1","version":"v1"},
+			{"groupVersion":"example.com/v1beta1","version":"v1beta1"}],"preferredVersion":{"groupVersion":"example.com/%s","version":"%[1]s"}}]}`, things)
+	case path == "/apis/example.com/v1", path == "/apis/example.com/v1beta1":
+		json.NewEncoder(w).Encode(metav1.APIResourceList{GroupVersion: strings.TrimPrefix(path, "/apis/"), APIResources: []metav1.APIResource{{Name: "things", Namespaced: true, Kind: "Thing", Verbs: []string{"list", "watch"}}}})
 	case path == "/api", path == "/apis":
 		api.ServeHTTP(w, r)
 	case refuse != 0:
 		fail(refuse)
 	default:
-		r.URL.Path = strings.NewReplacer("/gadgets", "/pods", "/"+defining[0], "/pods").Replace(path)
+		r.URL.Path = strings.NewReplacer("/gadgets", "/pods", "/"+defining[0], "/pods", "/apis/example.com/v1/things", "/api/v1/pods", "/apis/example.com/v1beta1/things", "/api/v1/pods").Replace(path)
 		r.Header.Set("Accept", "application/json") // no Tables
 		f.mu.Lock()
 		if q.Has("watch") && !q.Has("sendInitialEvents") {

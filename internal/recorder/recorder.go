@@ -279,7 +279,7 @@ func (r *Recorder) Continued(id kube.Resource, t *timeline.Timeline, epoch uint6
 		return nil
 	}
 	r.continuity(id).ifContinues(t, epoch, func() {
-		if all := store.Streams(id); len(all) > 0 {
+		if all := store.Streams(id); len(all) > 0 && all[len(all)-1].Resource() == id {
 			st = all[len(all)-1]
 		}
 	})

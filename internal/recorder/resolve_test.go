@@ -10,6 +10,8 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/watchkeeper/watchkeeper/informer/kube"
 )
 
 // up returns the metric that says whether recording works.
@@ -87,4 +89,50 @@ func TestNameIsGone(t *testing.T) {
 	until(t, "a report", func() bool { status, _ := g.r.Status(); return len(status.NotServed) == 1 && g.up() == 0 })
 	api.change(func() { api.gadgets, api.served = 2, true })
 	until(t, "a healthy recording", func() bool { return g.up() == 1 })
+}
+
+// TestPreferredVersion: where another version becomes the preferred one, a new epoch begins with
+// its list, also after a restart, and at once where the record is of a version from before.
+func TestPreferredVersion(t *testing.T) {
+	api, fs := newFakeAPI(t), vfs.NewMem()
+	beta, v1 := kube.Resource{Group: "example.com", Version: "v1beta1", Name: "things"}, kube.Resource{Group: "example.com", Version: "v1", Name: "things"}
+	prefer := func(version string) { api.change(func() { api.things = version }) }
+	epochs := func(g *rig, want string) {
+		t.Helper()
+		until(t, "the epochs "+want, func() bool {
+			var got []string
+			for i, st := range g.r.Store().Streams(v1) {
+				if st.Epoch() != i {
+					t.Errorf("epoch %d is %d", i, st.Epoch())
+				}
+				got = append(got, st.Resource().Version+"@"+kube.FormatRV(st.Head().RV))
+			}
+			return strings.Join(got, " ") == want
+		})
+		if all := g.r.Store().Resources(); len(all) != 1 {
+			t.Errorf("recorded: %v", all)
+		}
+	}
+	prefer("v1beta1")
+	g := api.run(t, api.recorder(t, fs, "things.example.com"))
+	api.write("a", "1") // 102
+	epochs(g, "v1beta1@102")
+	prefer("v1")
+	epochs(g, "v1beta1@102 v1@102")
+	api.write("a", "2") // 104
+	epochs(g, "v1beta1@102 v1@104")
+	if g.r.continuity(v1).recorder == nil || g.r.continuity(beta).recorder != nil {
+		t.Error("not the preferred version is recorded")
+	}
+	g.stop()
+	api.write("b", "1") // 106
+	prefer("v1beta1")
+	g = api.run(t, api.recorder(t, fs, "things.example.com"))
+	api.write("b", "2") // 108
+	until(t, "the third epoch", func() bool { all := g.r.Store().Streams(v1); return len(all) == 3 && all[2].Head().RV == 108 })
+	all := g.r.Store().Streams(v1)
+	if first, second, third := all[0], all[1], all[2]; second.Span().From.RV < first.Head().RV || third.Span().From.RV < second.Head().RV || third.Resource() != beta {
+		t.Errorf("the epochs overlap: %v, %v, %v", first.Span(), second.Span(), third.Span())
+	}
+	want(t, "the state", state(t, all[2]), "a=2 b=2")
 }

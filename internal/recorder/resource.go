@@ -25,13 +25,14 @@ import (
 // A resourceRecorder records one resource during a session. It implements
 // watchcache.Record.
 type resourceRecorder struct {
-	s    *session
-	id   kube.Resource
-	c    *continuity
-	w    *writer
-	log  *slog.Logger
-	ctx  context.Context
-	stop context.CancelFunc
+	s     *session
+	id    kube.Resource
+	c     *continuity
+	w     *writer
+	log   *slog.Logger
+	ctx   context.Context
+	stop  context.CancelFunc
+	ended chan struct{} // closed when everything is written after stop
 	// began is when the session began to record the resource.
 	began time.Time
 	// refused is why the API server does not let the resource be listed and watched; nil
@@ -86,7 +87,7 @@ func (r *resourceRecorder) Resume(ctx context.Context) (*reflector.Resume, strin
 		return nil, "", err
 	}
 	stream := r.w.current()
-	if stream.Head().RV == 0 {
+	if r.w.position().RV == 0 {
 		return nil, r.s.kind(r.id), nil
 	}
 	kind := stream.Form().Item.Kind
@@ -125,7 +126,7 @@ func (r *resourceRecorder) Seed(ctx context.Context) *watchcache.Seed {
 		return nil
 	}
 	stream := r.w.current()
-	if stream.Head().RV == 0 || !r.continuable(soon, stream) {
+	if r.w.position().RV == 0 || !r.continuable(soon, stream) {
 		return nil
 	}
 	var read atomic.Int64

@@ -81,13 +81,15 @@ func (s *session) start(resources []kube.Resource) {
 			s.fail(err)
 			return
 		}
-		t := &resourceRecorder{s: s, id: id, began: s.r.opts.Now(), c: s.r.continuity(id), w: newWriter(s, stream), log: s.r.log.With("resource", id.String(), "recording", true)}
+		t := &resourceRecorder{s: s, id: id, began: s.r.opts.Now(), c: s.r.continuity(id), w: newWriter(s, id, stream), log: s.r.log.With("resource", id.String(), "recording", true)}
 		t.ctx, t.stop = context.WithCancel(s.ctx)
+		t.ended = make(chan struct{})
 		s.mu.Lock()
 		s.recorders[id] = t
 		s.mu.Unlock()
 		run := t.start(s.owner)
 		s.wg.Go(func() {
+			defer close(t.ended)
 			run()
 			s.mu.Lock()
 			defer s.mu.Unlock()
@@ -158,11 +160,16 @@ func (s *session) adjust(found upstream.Preferred, first bool) {
 	s.mu.Unlock()
 	selection := s.r.resolve(found)
 	wanted := selection.Choose(names)
+	var stopped []*resourceRecorder
 	for _, t := range s.all() {
 		if !slices.Contains(wanted, t.id) && !slices.Contains(found.Unknown, t.id.Group) {
-			t.log.Info("no longer recorded: the resource is gone, or is served in another version")
+			t.log.Info("no longer recorded: the resource is gone, or another version of it is preferred")
 			t.stop()
+			stopped = append(stopped, t)
 		}
+	}
+	for _, t := range stopped { // a resource has one writer, whatever its version
+		<-t.ended
 	}
 	s.start(wanted)
 	missing, others := selection.unmatched(names)

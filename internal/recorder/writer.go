@@ -46,7 +46,7 @@ type writer struct {
 
 	mu      watchcache.Mutex // guards what follows; held while writing
 	stream  *history.Stream
-	head    history.Moment // everything up to here is in the stream or pending
+	head    history.Moment // everything up to here is in the stream or pending; zero if no list was recorded
 	pending []history.Event
 	size    int
 	oldest  time.Time // when the first pending event was added
@@ -68,13 +68,18 @@ type writer struct {
 // that only advances the head.
 type delays struct{ events, head time.Duration }
 
-func newWriter(s *session, stream *history.Stream) *writer {
+// newWriter returns the writer of a resource, which continues a stream. One of another API version
+// is not continued: the first list begins a new epoch.
+func newWriter(s *session, resource kube.Resource, stream *history.Stream) *writer {
 	w := &writer{
-		store: s.store, place: s.r.checkPlace, pulse: s.feelPulse, resource: stream.Resource(), delay: s.r.delay, count: s.r.metrics.of(stream.Resource()),
-		log: s.r.log.With("resource", stream.Resource().String()), lost: make(chan struct{}),
-		mu: watchcache.NewMutex(), stream: stream, head: stream.Head(), definition: stream.Form().Definition,
+		store: s.store, place: s.r.checkPlace, pulse: s.feelPulse, resource: resource, delay: s.r.delay, count: s.r.metrics.of(resource),
+		log: s.r.log.With("resource", resource.String()), lost: make(chan struct{}),
+		mu: watchcache.NewMutex(), stream: stream,
 		silence: silence{least: s.r.minSilence},
 		moved:   make(chan struct{}), wake: make(chan struct{}, 1), hurry: make(chan struct{}, 1),
+	}
+	if stream.Resource() == resource {
+		w.head, w.definition = stream.Head(), stream.Form().Definition
 	}
 	if slices.Contains(defining, w.resource.Name) {
 		w.defined = s.defined

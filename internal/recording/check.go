@@ -50,7 +50,7 @@ func Check(ctx context.Context, r io.Reader) (*Summary, error) {
 		}
 		switch {
 		case l.Stream != nil:
-			if n := len(s.Spans); n > 0 && s.Spans[n-1].Resource == l.Stream.resource() {
+			if n := len(s.Spans); n > 0 && s.Spans[n-1].Resource.GroupResource() == l.Stream.resource().GroupResource() {
 				continue // another epoch
 			}
 			s.Resources++

@@ -160,7 +160,7 @@ func (im *importer) begun() error {
 		return err
 	}
 	if st.Head().RV != 0 {
-		if !im.epochs {
+		if !im.epochs && st.Resource() == im.head.resource() {
 			return im.d.damaged("%s occurs twice", im.head.resource())
 		}
 		if st, err = im.store.NewEpoch(im.head.resource()); err != nil {

@@ -605,13 +605,19 @@ func TestOutages(t *testing.T) {
 	}
 }
 
-// TestEpochs: a recording has all epochs of a resource in its time, as after a restore of etcd, and
-// older programs refuse one with several.
+// TestEpochs: a recording has all epochs of a resource in its time, as after a restore of etcd or
+// when another API version is preferred, and older programs refuse one with several.
 func TestEpochs(t *testing.T) {
+	for _, version := range []string{"v1", "v2"} {
+		t.Run(version, func(t *testing.T) { testEpochs(t, kube.Resource{Version: version, Name: "pods"}) })
+	}
+}
+
+func testEpochs(t *testing.T, second kube.Resource) {
 	from := openStore(t)
 	fill(t, from)
 	form := from.Streams(pods)[0].Form()
-	st, err := from.NewEpoch(pods)
+	st, err := from.NewEpoch(second)
 	if err == nil {
 		err = st.Begin(form, slices.Values([]*scan.Object{pod(t, "team", "shop-5d9c-aa", 12, "Running")}), 20, at(50))
 	}
