@@ -153,20 +153,23 @@ func (s *State) missing(g *group) {
 // said reports whether a finding says that Pods of a workload do not exist, and adds it to one
 // about the others.
 func (g *group) said(workload Ref, text string) bool {
-	if f := g.ofPods(workload); f != nil {
-		f.Title += text
+	if slices.ContainsFunc(g.before, func(f *Finding) bool {
+		return f.Subject == workload && (f.Rule == "create" || f.Rule == "rollout")
+	}) {
 		return true
 	}
-	return slices.ContainsFunc(g.before, func(f *Finding) bool {
-		return f.Subject == workload && (f.Rule == "create" || f.Rule == "rollout")
-	})
+	f := g.ofPods(workload)
+	if f != nil {
+		f.Title += text
+	}
+	return f != nil
 }
 
 // ofPods returns what an earlier rule has found of the Pods or the controller of a workload; nil for
 // nothing.
 func (g *group) ofPods(workload Ref) *Finding {
 	for _, f := range g.before {
-		if f.Subject == workload && slices.Contains([]string{"crash", "image", "start", "creating", "unscheduled", "not-ready", "pod-failed", "controller", "vanished"}, f.Rule) {
+		if f.Subject == workload && slices.Contains([]string{"crash", "image", "start", "creating", "create", "unscheduled", "not-ready", "pod-failed", "controller", "vanished"}, f.Rule) {
 			return f
 		}
 	}
