@@ -255,6 +255,23 @@ test('on a phone, the list of changes shows several entries at its first height'
   }
 });
 
+test('the list of changes shows the moment, and Tab begins at the top of the page', async () => {
+  for (const viewport of [{ width: 1280, height: 720 }, { width: 390, height: 844 }]) {
+    const page = await openBoard(browser, recording.url, { side: 'changes', range: '2026-11-21T23:50:00Z/2026-11-21T23:52:40Z', at: '2026-11-21T23:52:30Z' }, { viewport });
+    const here = page.locator('.changes-list .here');
+    await here.waitFor();
+    await until('the moment in view', () => here.evaluate((line) => {
+      const scroller = [line.closest('.scroll'), line.closest('.changes')].find((one) => getComputedStyle(one).overflowY === 'auto' && one.scrollTop > 0);
+      const [at, all] = [line, scroller ?? line].map((one) => one.getBoundingClientRect());
+      return !!scroller && at.top > all.top && at.bottom < all.bottom;
+    }));
+    await page.keyboard.press('Tab');
+    assert.ok(await page.evaluate(() => !!document.activeElement.closest('.top')), 'Tab begins at the top');
+    clean(page);
+    await page.close();
+  }
+});
+
 test('the legend of the strip, near it and in the help', async () => {
   const page = await openBoard(browser, recording.url);
   const words = [/a Warning Event/, /a gap: nothing was observed/, /not recorded/];

@@ -61,8 +61,14 @@ export function Changes({ history }: { history: History }) {
     history.changes(from, to, pageSize, new AbortController().signal, chosen, found!.more, selected)
       .then((page) => setFound((old) => ({ items: [...(old?.items ?? []), ...page.items], more: page.more })), (error: Error) => setMessage(error.message));
   };
-  // Scroll to the shown moment.
-  useEffect(() => list.current?.querySelector('.here')?.scrollIntoView({ block: 'center' }), [found === null, from, to]);
+  // Scroll to the shown moment: by hand, since scrollIntoView moves the point at which Tab begins.
+  useEffect(() => {
+    const here = list.current?.querySelector('.here');
+    const middle = (of: Element): number => of.getBoundingClientRect().top + of.getBoundingClientRect().height / 2;
+    for (const scroller of here ? [here.closest('.scroll')!, here.closest('.changes')!] : []) { // on a phone, all of the sheet scrolls
+      scroller.scrollTop += middle(here!) - middle(scroller);
+    }
+  }, [found === null, from, to]);
   const items = found?.items;
   const moment = playhead.value;
   // The list of all that is recorded starts with the recording.
