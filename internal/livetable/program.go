@@ -51,7 +51,7 @@ func runTerminal(ctx context.Context, o Options) error {
 	defer cancel()
 	helpers.Go(func() { p.run(ctx, func() { program.Send(frameMsg{}) }) })
 	signals := make(chan os.Signal, 1)
-	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, resumed)
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, resumed)
 	defer signal.Stop(signals)
 	helpers.Go(func() {
 		for {

@@ -32,6 +32,23 @@ func TestStopped(t *testing.T) {
 	term.wait(`^\$$`)
 }
 
+// TestSignals: a signal that ends the program leaves the terminal as it was.
+func TestSignals(t *testing.T) {
+	w := newWorld(t, 1)
+	term := newTerminal(t, 80, 20)
+	for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT} {
+		term.Type("clear")
+		term.run(w.command())
+		term.wait(`web-00 +1-1 +Running`)
+		if err := syscall.Kill(term.child(), s); err != nil {
+			t.Fatal(err)
+		}
+		term.wait(`^\$$`)
+		term.Type("clear; stty -a | tr ' ' '\\n' | grep -xE -- '-?(echo|icanon)' | tr '\\n' ' '")
+		term.wait(`^icanon echo `)
+	}
+}
+
 // child returns the process that the shell runs.
 func (term *terminal) child() int {
 	term.t.Helper()
