@@ -265,9 +265,14 @@ func TestPastEpochs(t *testing.T) {
 			t.Errorf("%s: %d %s", path, code, body)
 		}
 	}
-	for _, path := range []string{at(70) + "/api/v1/pods", "/at/rv:5/api/v1/pods"} {
-		if code, body := b.get(path); code != http.StatusGone {
-			t.Errorf("%s: %d %s", path, code, body)
+	for path, want := range map[string]string{
+		at(70) + "/api/v1/pods": "in a gap of the recorded history: *; pods were not observed between 50 (*) and 30 (*",
+		at(5) + "/api/v1/pods":  "before the recorded history: *; pods are recorded from 10 (*",
+		"/at/rv:5/api/v1/pods":  "before the recorded history: 5; pods are recorded from 10 (*",
+	} {
+		code, body := b.get(path)
+		if got := statusOfBody(t, body).Message; code != http.StatusGone || !matches(got, want) {
+			t.Errorf("%s: %d %s, want %s", path, code, got, want)
 		}
 	}
 	// A watch that begins in the old epoch ends with it.

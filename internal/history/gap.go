@@ -70,6 +70,22 @@ func (st *Stream) gapError(g Gap, moment any) error {
 	}
 }
 
+// Between returns the error for an RV or a time after the head of the stream and before the begin of
+// the next epoch; nil if it is not there.
+func (st *Stream) Between(next *Stream, rv uint64, at time.Time) error {
+	head, begin := st.Head(), next.Span().From
+	gap := Gap{From: head.RV, To: begin.RV, Since: head.At, Until: begin.At}
+	switch {
+	case head.RV == 0, begin.RV == 0:
+		return nil
+	case rv != 0 && head.RV < rv && rv < begin.RV:
+		return st.gapError(gap, rv)
+	case rv == 0 && head.At.Before(at) && at.Before(begin.At):
+		return st.gapError(gap, formatTime(at))
+	}
+	return nil
+}
+
 // withLastGap returns the gap with the last one of the stream, if both are late and nothing is
 // between them.
 func (st *Stream) withLastGap(g Gap) Gap {

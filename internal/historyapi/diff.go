@@ -62,6 +62,7 @@ func (c *call) diff() (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	d.oneHistory = oneHistory(streams, d.from.Stream, d.to.Stream)
 	d.out.Resource, d.out.From, d.out.To, d.out.Items = t.Resource.GroupResource(), d.from.at, d.to.at, []api.Difference{}
 	if t.Name != "" {
 		err = d.one(kube.MakeKey(t.Namespace, t.Name))
@@ -150,7 +151,10 @@ type diffPage struct {
 	resource kube.Resource
 	match    request.Filter
 	from, to diffSide
-	out      api.Differences
+	// oneHistory is set if the same RV of an object is the same version of it on both sides,
+	// perhaps in another form.
+	oneHistory bool
+	out        api.Differences
 }
 
 // one compares a single object.
@@ -236,10 +240,7 @@ func (d *diffPage) add(before, after *scan.Object) error {
 		return nil
 	}
 	both := before != nil && after != nil
-	// After a restore of etcd, an RV can be another version's. The record in another API version
-	// has the same history.
-	oneHistory := d.from.Stream == d.to.Stream || d.from.Resource() != d.to.Resource()
-	if both && (oneHistory && before.RV == after.RV && before.UID == after.UID || before.JSON == after.JSON) {
+	if both && (d.oneHistory && before.RV == after.RV && before.UID == after.UID || before.JSON == after.JSON) {
 		d.out.Unchanged++
 		return nil
 	}

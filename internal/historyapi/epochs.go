@@ -43,6 +43,24 @@ func (x crossing) known() bool {
 // meets reports whether the second epoch begins where the first one ends.
 func (x crossing) meets() bool { return x.first.Head() == x.begin() }
 
+// continues reports whether both epochs are of one history of the cluster: the second has other
+// forms of the objects, or another API version of the resource. It is not so after a restore of
+// etcd.
+func (x crossing) continues() bool {
+	return x.meets() || x.first.Resource() != x.second.Resource()
+}
+
+// oneHistory reports whether each epoch from one of two to the other continues the one before.
+func oneHistory(streams []*history.Stream, a, b *history.Stream) bool {
+	i, j := slices.Index(streams, a), slices.Index(streams, b)
+	for k := min(i, j); k < max(i, j); k++ {
+		if k < 0 || !(crossing{streams[k], streams[k+1]}).continues() {
+			return false
+		}
+	}
+	return true
+}
+
 // since returns the last contact before the crossing.
 func (x crossing) since() time.Time { return x.first.Head().At }
 

@@ -180,6 +180,12 @@ func TestVersionsAcrossEpochs(t *testing.T) {
 				t.Errorf("restored %v: the story of %s has %d entries, want %d: %+v", restored, key, told, changes, s.Episodes)
 			}
 		}
+		for from, want := range map[float64]int{1: 5, 205: 0} { // in the first epoch, and in the second
+			d := ask[api.Differences](f, fmt.Sprintf("/diff/api/v1/pods?from=%s&to=%s", f.when(from), f.when(206)))
+			if form := slices.ContainsFunc(d.Items, func(i api.Difference) bool { return i.Name == "same" }); len(d.Items)-map[bool]int{true: 1}[form] != want || form && !restored {
+				t.Errorf("restored %v, diff from %v: %d, another form is a difference: %v", restored, from, len(d.Items), form)
+			}
+		}
 		// Until before the second list, and since after it.
 		v := ask[api.Versions](f, "/versions/api/v1/namespaces/default/pods/modified?until="+f.when(100))
 		if len(v.Items) != 1 || v.Items[0].Type != api.Initial {

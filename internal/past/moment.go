@@ -100,6 +100,16 @@ func (p *Past) LocateSynced(ctx context.Context, id kube.Resource, when kube.Mom
 			old, err := atTime(ctx, st, when)
 			return old, cmp.Or(err, shownBefore(streams[:i+1], when))
 		}
+		if gap := st.Between(streams[i+1], when.RV, when.At); gap != nil {
+			return State{}, gap
+		}
+	}
+	first := streams[0].Check(when.RV)
+	if when.RV == 0 {
+		_, first = streams[0].At(ctx, when.At)
+	}
+	if errors.Is(first, history.ErrBefore) && streams[0].Head().RV != 0 {
+		err = first // names the begin of the record
 	}
 	return State{}, err
 }

@@ -188,6 +188,7 @@ func lastAt(events []history.Event, otherwise time.Time) time.Time {
 // catchUp compares the recorded state with one of the timeline's, records the difference,
 // and goes on from there.
 func (f *follower) catchUp(ctx context.Context) error {
+	other := f.otherVersion(ctx)
 	v := f.tl.View()
 	if v.Closed() {
 		return timeline.ErrClosed // the next reflector resumes from the record
@@ -197,6 +198,9 @@ func (f *follower) catchUp(ctx context.Context) error {
 	}
 	f.held = nil
 	from := f.meets(v)
+	if other { // what the timeline has of before is recorded
+		from = v.RV
+	}
 	state, err := f.tl.AtOf(v, from)
 	if err != nil {
 		return err
@@ -227,4 +231,23 @@ func (f *follower) meets(v *timeline.View) uint64 {
 		return g.To
 	}
 	return rv
+}
+
+// otherVersion reports whether the record is of another API version, after which this one begins. It
+// waits until the timeline, which may be a moment behind, has the last change of that record. After
+// a restore of etcd, it does not come to it.
+func (f *follower) otherVersion(ctx context.Context) bool {
+	last := f.r.w.current()
+	span := last.Span()
+	if last.Resource() == f.r.id || span.To.RV == 0 {
+		return false
+	}
+	rv := span.From.RV
+	if events, err := last.LastEvents(ctx, rv, span.To.RV, 1); err == nil && len(events) > 0 { // else it is damaged
+		rv = events[len(events)-1].Object.RV
+	}
+	ctx, cancel := context.WithTimeout(ctx, catchUpTimeout)
+	defer cancel()
+	_, _ = f.tl.WaitRV(ctx, rv)
+	return true
 }

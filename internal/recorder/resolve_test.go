@@ -136,3 +136,31 @@ func TestPreferredVersion(t *testing.T) {
 	}
 	want(t, "the state", state(t, all[2]), "a=2 b=2")
 }
+
+// TestPreferredAfterRead: the record of a version that has been read before begins with its newest
+// state, and not with the begin of its timeline, which the record of the version before has.
+func TestPreferredAfterRead(t *testing.T) {
+	api := newFakeAPI(t)
+	v1 := kube.Resource{Group: "example.com", Version: "v1", Name: "things"}
+	api.things = "v1beta1"
+	g := api.run(t, api.recorder(t, vfs.NewMem(), "things.example.com"))
+	res := g.cache.Acquire(t.Context(), v1)
+	defer res.Release()
+	res.WaitSynced(t.Context())
+	api.write("a", "1")
+	api.write("b", "1")
+	api.write("a", "2")
+	rv := api.remove("b")
+	until(t, "the changes in the record and in the cache", func() bool {
+		all := g.r.Store().Streams(v1)
+		return len(all) == 1 && all[0].Head().RV == rv && res.Timeline.View().RV == rv
+	})
+	api.change(func() { api.things = "v1" })
+	until(t, "the second epoch", func() bool { all := g.r.Store().Streams(v1); return len(all) == 2 && all[1].Head().RV == rv })
+	second := g.r.Store().Streams(v1)[1]
+	want(t, "the first state", state(t, second), "a=2")
+	want(t, "events", events(t, second), "")
+	rv = api.write("a", "3")
+	until(t, "the next change", func() bool { return second.Head().RV == rv })
+	want(t, "events", events(t, second), "MODIFIED a@"+kube.FormatRV(rv)+"<"+kube.FormatRV(rv-4))
+}
