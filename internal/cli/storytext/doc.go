@@ -278,7 +278,7 @@ func (p *printer) notes() (lines []string) {
 		if !slices.Contains(order, s) {
 			order = append(order, s)
 		}
-		resources[s] = append(resources[s], u.Resource)
+		resources[s] = words.AppendOnce(resources[s], u.Resource)
 	}
 	for _, begin := range begins {
 		lines = append(lines, fmt.Sprintf("not recorded before %s: %s", begin, strings.Join(begun[begin], ", ")))
