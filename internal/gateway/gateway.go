@@ -179,7 +179,7 @@ func New(opts Options) (*Gateway, error) {
 	}
 	g.passthrough = passthrough.New(passthrough.Options{
 		Upstream: h.up, Cache: h.cache, Documents: h.documents, Shared: g.shared, AllowPages: opts.AllowProxiedPages,
-		Remembers: func(id kube.Resource) bool { return h.past.Newest(id) != nil }, Logger: g.log,
+		Remembers: func(id kube.Resource) bool { return h.past.Records(id) }, Logger: g.log,
 	})
 	if g.filter, err = newFilter(opts.Filter); err != nil {
 		return nil, err

@@ -42,8 +42,14 @@ func (h *reads) openMoment(r *http.Request, when kube.Moment) (*moment, *query, 
 	if !h.past.Recorded(read.Resource) {
 		return nil, nil, &status.Error{Status: h.past.NotRecorded(read.Resource)}
 	}
-	if refusal := h.access.Refusal(r, read.Target, read.Verb); refusal != nil {
-		return nil, nil, &status.Error{Status: refusal}
+	newest := read.Target
+	if st := h.past.Newest(read.Resource); st != nil {
+		newest.Resource = st.Resource()
+	}
+	for _, target := range []request.Target{read.Target, newest} { // mostly the same
+		if refusal := h.access.Refusal(r, target, read.Verb); refusal != nil {
+			return nil, nil, &status.Error{Status: refusal}
+		}
 	}
 	ctx := r.Context()
 	st, err := h.past.Locate(ctx, read.Resource, when)

@@ -210,13 +210,17 @@ func (s *Store) NewEpoch(resource kube.Resource) (*Stream, error) {
 }
 
 func (s *Store) newEpoch(resource kube.Resource) (*Stream, error) {
-	all, epoch := s.Streams(resource), 0
-	if len(all) > 0 {
-		epoch = all[len(all)-1].epoch + 1
-	}
 	s.mu.Lock()
-	st := newStream(s, s.last+1, resource, epoch)
+	all, id, epoch := slices.Clone(s.streams[resource.GroupResource()]), s.last+1, 0
 	s.mu.Unlock()
+	if n := len(all); n > 0 {
+		newest := all[n-1]
+		epoch = newest.epoch + 1
+		if newest.resource != resource && newest.Head().RV == 0 && newest.Damage() == nil { // nothing was recorded in that version
+			all, id, epoch = all[:n-1], newest.id, newest.epoch
+		}
+	}
+	st := newStream(s, id, resource, epoch)
 	if err := s.setJSON(appendKey(nil, tableStream, st.id), streamRecord{resource.Group, resource.Version, resource.Name, epoch}); err != nil {
 		return nil, err
 	}
@@ -226,7 +230,7 @@ func (s *Store) newEpoch(resource kube.Resource) (*Stream, error) {
 	st.setHasWriter(true)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.last = st.id
+	s.last = max(s.last, st.id)
 	s.streams[resource.GroupResource()] = append(slices.Clone(all), st)
 	return st, nil
 }

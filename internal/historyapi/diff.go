@@ -253,12 +253,12 @@ func (d *diffPage) add(before, after *scan.Object) error {
 		d.out.Folded++
 		return nil
 	}
-	o := after
+	o, of := after, d.to
 	if o == nil {
-		o = before
+		o, of = before, d.from
 	}
 	item := api.Difference{
-		Type: api.Modified, Path: d.resource.ObjectPath(o.Key), Kind: o.Kind, Namespace: o.Key.Namespace(), Name: o.Key.Name(),
+		Type: api.Modified, Path: of.Resource().ObjectPath(o.Key), Kind: o.Kind, Namespace: o.Key.Namespace(), Name: o.Key.Name(),
 		Summary: c.Summary, Changes: c.Patch, By: c.By, Noise: c.Noise,
 	}
 	if c.OnlyNoise {

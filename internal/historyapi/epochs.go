@@ -45,7 +45,7 @@ func (x crossing) meets() bool { return x.first.Head() == x.begin() }
 
 // continues reports whether both epochs are of one history of the cluster: the second has other
 // forms of the objects, or another API version of the resource. It is not so after a restore of
-// etcd.
+// etcd, unless that has changed the preferred version, too.
 func (x crossing) continues() bool {
 	return x.meets() || x.first.Resource() != x.second.Resource()
 }

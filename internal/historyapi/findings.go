@@ -424,6 +424,9 @@ func (f *finder) path(ref findings.Ref) string {
 	if !ok {
 		return ""
 	}
+	if state, ok := f.states[ref.Resource]; ok { // perhaps in an API version from before
+		r = state.Stream.Resource()
+	}
 	return r.ObjectPath(ref.Key)
 }
 

@@ -57,13 +57,18 @@ func (c *call) target() (request.Target, []*history.Stream, error) {
 		return t, nil, err
 	}
 	streams := c.store.Streams(t.Resource)
-	if len(streams) == 0 {
+	if len(streams) == 0 || !c.Past.Recorded(t.Resource) {
 		return t, nil, &status.Error{Status: c.Past.NotRecorded(t.Resource)}
 	}
 	if err := c.mayRead(t); err != nil {
 		return t, nil, err
 	}
-	t.Resource = streams[len(streams)-1].Resource() // the record is one, whatever the API version
+	if now := streams[len(streams)-1].Resource(); now != t.Resource { // the record is one, whatever the API version
+		t.Resource = now
+		if err := c.mayRead(t); err != nil {
+			return t, nil, err
+		}
+	}
 	return t, streams, nil
 }
 

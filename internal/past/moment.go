@@ -38,8 +38,8 @@ var ErrUnrecorded = errors.New("not recorded")
 // the history (ErrBefore, ErrFuture, ErrGap, ErrClock), that of ctx, or [ErrUnrecorded];
 // [Past.Refusal] maps it to a Status.
 func (p *Past) Locate(ctx context.Context, id kube.Resource, when kube.Moment) (State, error) {
-	if all := p.Streams(id); len(all) > 0 {
-		id = all[len(all)-1].Resource()
+	if st := p.Newest(id); st != nil {
+		id = st.Resource()
 	}
 	return p.LocateSynced(ctx, id, when, p.Sync(ctx, id))
 }

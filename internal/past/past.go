@@ -208,13 +208,19 @@ func (p *Past) Streams(id kube.Resource) []*history.Stream {
 	return s.Streams(id)
 }
 
-// Newest returns the newest epoch of a resource, nil if the resource is not recorded, or now in
-// another API version.
+// Newest returns the newest epoch of a resource, whatever its API version; nil if the resource is
+// not recorded.
 func (p *Past) Newest(id kube.Resource) *history.Stream {
-	if all := p.Streams(id); len(all) > 0 && all[len(all)-1].Resource() == id {
+	if all := p.Streams(id); len(all) > 0 {
 		return all[len(all)-1]
 	}
 	return nil
+}
+
+// Records reports whether the newest epoch of a resource is of the API version.
+func (p *Past) Records(id kube.Resource) bool {
+	st := p.Newest(id)
+	return st != nil && st.Resource() == id
 }
 
 // Recorded reports whether a resource was ever recorded in the API version.

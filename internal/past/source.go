@@ -124,7 +124,7 @@ func (s *Source) replay(speed float64) {
 // Follow returns a source that continues from a cursor of a timeline, and falls back
 // to the history when it lags. It returns nil if the resource is not recorded.
 func (p *Past) Follow(id kube.Resource, live *timeline.Timeline, v *timeline.View, cursor *timeline.Cursor, in timeline.Interest) *Source {
-	if p.Newest(id) == nil {
+	if !p.Records(id) {
 		return nil
 	}
 	return &Source{past: p, id: id, in: in, live: live, epoch: v.Epoch(), cursor: cursor}

@@ -48,6 +48,7 @@ type fakeAPI struct {
 	gadgets int    // the generation of the definition of gadgets, 0 if there is none
 	served  bool   // discovery has gadgets
 	defines bool   // discovery has CustomResourceDefinitions; they are the Pods
+	broken  string // the version of things whose discovery is 503
 	things  string // the preferred one of the versions v1 and v1beta1 of things, "" if there are none
 	// identify is called before each answer for kube-system, if it is set.
 	identify func()
@@ -127,7 +128,7 @@ func (f *fakeAPI) forget() { f.api.Compact(f.api.RV()) }
 
 func (f *fakeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	f.mu.Lock()
-	api, uid, refuse, down, hidden, gadgets, served, defines, things, identify := f.api, f.uid, f.refuse, f.down, f.hidden, f.gadgets, f.served, f.defines, f.things, f.identify
+	api, uid, refuse, down, hidden, gadgets, served, defines, things, broken, identify := f.api, f.uid, f.refuse, f.down, f.hidden, f.gadgets, f.served, f.defines, f.things, f.broken, f.identify
 	if f.listed && r.URL.Query().Has("watch") {
 		refuse = http.StatusGatewayTimeout
 	}
@@ -137,7 +138,7 @@ func (f *fakeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch path := r.URL.Path; {
 	case path == "/broken":
 		panic(http.ErrAbortHandler)
-	case down, hidden && (path == "/api" || path == "/apis"):
+	case down, broken != "" && path == "/apis/example.com/"+broken, hidden && (path == "/api" || path == "/apis"):
 		fail(http.StatusServiceUnavailable)
 	case path == "/api/v1/namespaces/kube-system" && uid == "":
 		fail(http.StatusForbidden)

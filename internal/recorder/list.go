@@ -44,7 +44,7 @@ func (w *writer) writeGap(events []history.Event, rv uint64, at time.Time) error
 
 // begin records a list that is the first one, or does not continue the record.
 func (w *writer) begin(list *scan.List, definition string, at time.Time) error {
-	if w.stream.Head().RV != 0 {
+	if w.stream.Head().RV != 0 || w.stream.Resource() != w.resource {
 		next, err := w.store.NewEpoch(w.resource)
 		if err != nil {
 			return err

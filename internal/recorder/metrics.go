@@ -98,7 +98,9 @@ func (m *metrics) Collect(ch chan<- prometheus.Metric) {
 	}
 	for _, t := range s.all() {
 		gauge(descLag, t.w.lag().Seconds(), t.id.String())
-		gauge(descHead, float64(t.w.current().Head().RV), t.id.String())
+		if st := t.w.current(); st.Resource() == t.id { // else nothing is recorded in this version yet
+			gauge(descHead, float64(st.Head().RV), t.id.String())
+		}
 	}
 }
 

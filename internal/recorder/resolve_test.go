@@ -7,6 +7,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/prometheus/client_golang/prometheus"
@@ -91,6 +92,12 @@ func TestNameIsGone(t *testing.T) {
 	until(t, "a healthy recording", func() bool { return g.up() == 1 })
 }
 
+// now returns the recorder of a resource.
+func now(g *rig, id kube.Resource) *resourceRecorder {
+	r, _ := g.r.continuity(id).current()
+	return r
+}
+
 // TestPreferredVersion: where another version becomes the preferred one, a new epoch begins with
 // its list, also after a restart, and at once where the record is of a version from before.
 func TestPreferredVersion(t *testing.T) {
@@ -121,20 +128,25 @@ func TestPreferredVersion(t *testing.T) {
 	epochs(g, "v1beta1@102 v1@102")
 	api.write("a", "2") // 104
 	epochs(g, "v1beta1@102 v1@104")
-	if g.r.continuity(v1).recorder == nil || g.r.continuity(beta).recorder != nil {
+	if now(g, v1) == nil || now(g, beta) != nil {
 		t.Error("not the preferred version is recorded")
 	}
+	api.change(func() { api.broken = "v1" }) // discovery then has v1beta1, and the group as unknown
+	time.Sleep(10 * g.r.rediscover)
+	api.write("a", "3") // 106
+	epochs(g, "v1beta1@102 v1@106")
+	api.change(func() { api.broken = "" })
 	g.stop()
-	api.write("b", "1") // 106
+	api.write("b", "1") // 108
 	prefer("v1beta1")
 	g = api.run(t, api.recorder(t, fs, "things.example.com"))
-	api.write("b", "2") // 108
-	until(t, "the third epoch", func() bool { all := g.r.Store().Streams(v1); return len(all) == 3 && all[2].Head().RV == 108 })
+	api.write("b", "2") // 110
+	until(t, "the third epoch", func() bool { all := g.r.Store().Streams(v1); return len(all) == 3 && all[2].Head().RV == 110 })
 	all := g.r.Store().Streams(v1)
 	if first, second, third := all[0], all[1], all[2]; second.Span().From.RV < first.Head().RV || third.Span().From.RV < second.Head().RV || third.Resource() != beta {
 		t.Errorf("the epochs overlap: %v, %v, %v", first.Span(), second.Span(), third.Span())
 	}
-	want(t, "the state", state(t, all[2]), "a=2 b=2")
+	want(t, "the state", state(t, all[2]), "a=3 b=2")
 }
 
 // TestPreferredAfterRead: the record of a version that has been read before begins with its newest
@@ -163,4 +175,23 @@ func TestPreferredAfterRead(t *testing.T) {
 	rv = api.write("a", "3")
 	until(t, "the next change", func() bool { return second.Head().RV == rv })
 	want(t, "events", events(t, second), "MODIFIED a@"+kube.FormatRV(rv)+"<"+kube.FormatRV(rv-4))
+}
+
+// TestPreferredUnlisted: nothing was recorded of a version that could not be listed.
+func TestPreferredUnlisted(t *testing.T) {
+	api, fs := newFakeAPI(t), vfs.NewMem()
+	v1 := kube.Resource{Group: "example.com", Version: "v1", Name: "things"}
+	api.things, api.refuse = "v1beta1", 403
+	g := api.run(t, api.recorder(t, fs, "things.example.com"))
+	until(t, "an empty stream", func() bool { return len(g.r.Store().Streams(v1)) == 1 })
+	api.change(func() { api.things = "v1" })
+	until(t, "the recorder of v1", func() bool { return now(g, v1) != nil })
+	api.change(func() { api.refuse = 0 })
+	api.write("a", "1")
+	until(t, "the record", func() bool { all := g.r.Store().Streams(v1); return all[len(all)-1].Head().RV == 102 })
+	g.stop()
+	g = api.run(t, api.recorder(t, fs, "things.example.com"))
+	if all := g.r.Store().Streams(v1); len(all) != 1 || all[0].Resource() != v1 || all[0].Epoch() != 0 {
+		t.Errorf("%d streams, the first of %v", len(all), all[0].Resource())
+	}
 }

@@ -168,6 +168,13 @@ func (s *session) adjust(found upstream.Preferred, first bool) {
 			stopped = append(stopped, t)
 		}
 	}
+	// While a group is unknown, as when discovery fails for one of its versions, what is recorded
+	// of it stays so.
+	wanted = slices.DeleteFunc(wanted, func(id kube.Resource) bool {
+		return slices.Contains(found.Unknown, id.Group) && slices.ContainsFunc(s.all(), func(t *resourceRecorder) bool {
+			return t.id != id && t.id.GroupResource() == id.GroupResource()
+		})
+	})
 	for _, t := range stopped { // a resource has one writer, whatever its version
 		<-t.ended
 	}

@@ -156,7 +156,7 @@ func (x *Exporter) plan(ctx context.Context, sel Selection) ([]*part, *Header, e
 	for _, p := range all {
 		// That there was no such object is a part of the record. But cluster-scoped objects
 		// were only left out.
-		if p.empty() && sel.Namespace != "" && !sel.Named && slices.Contains(sel.ClusterScoped, p.stream.Resource()) {
+		if p.empty() && sel.Namespace != "" && !sel.Named && sel.clusterScoped(p.stream) {
 			continue
 		}
 		parts = append(parts, p)
@@ -273,11 +273,17 @@ func (sel Selection) whole() bool {
 	return sel.Namespace == "" && (sel.Labels == nil || sel.Labels.Empty())
 }
 
+// clusterScoped reports whether the objects of a stream are in no namespace, in whatever API version
+// it is.
+func (sel Selection) clusterScoped(st *history.Stream) bool {
+	return slices.ContainsFunc(sel.ClusterScoped, func(r kube.Resource) bool { return r.GroupResource() == st.Resource().GroupResource() })
+}
+
 // choose finds the objects that match, and adds their UIDs to chosen. An Event
 // about a chosen object matches, too.
 func (p *part) choose(ctx context.Context, sel Selection, chosen map[string]bool) error {
 	keys := map[kube.Key]bool{}
-	anywhere := sel.Named && slices.Contains(sel.ClusterScoped, p.stream.Resource())
+	anywhere := sel.Named && sel.clusterScoped(p.stream)
 	match := func(o *scan.Object) error {
 		if ns := o.Key.Namespace(); sel.Namespace != "" && ns != sel.Namespace && (ns != "" || !anywhere) {
 			return nil
