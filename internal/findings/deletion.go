@@ -58,11 +58,12 @@ func (s *State) deletions(g *group) {
 			continue
 		}
 		held := strings.Join(t.finalizers, ", ")
-		subject := t.ref
+		subject, severity := t.ref, api.SeverityWarning
 		if pod {
 			subject = s.workload(t.ref, m.OwnerReferences)
+			severity = s.severity(subject)
 		}
-		f := g.of(subject, held, api.SeverityWarning)
+		f := g.of(subject, held, severity)
 		f.Objects = append(f.Objects, t.ref)
 		f.from(requested)
 		if pod && held != "" && len(f.Related) < maxNodes {

@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -216,6 +217,34 @@ func TestRules(t *testing.T) {
 	for _, id := range findings.Rules() {
 		if !tested[id] {
 			t.Errorf("no test has a finding of the rule %s", id)
+		}
+	}
+}
+
+// TestUnavailable: whichever rule has found something of the Pods of a workload without available
+// ones, the finding is critical, and how many exist is told.
+func TestUnavailable(t *testing.T) {
+	b, err := os.ReadFile("testdata/unavailable.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, _, _ := strings.Cut(string(b), "\n====\n")
+	rules, size := map[string]bool{}, map[findings.Ref]bool{}
+	number := regexp.MustCompile(`\d of \d (Pods )?exist|, 0 available`)
+	all := find(objects(t, text))
+	for _, f := range all {
+		rules[f.Rule] = true
+		size[f.Subject] = size[f.Subject] || number.MatchString(f.Title)
+	}
+	for _, f := range all {
+		if f.Severity != api.SeverityCritical || !size[f.Subject] {
+			t.Errorf("%s without the severity or the number", show(f))
+		}
+	}
+	others := []string{"node", "node-deleted", "endpoints", "apiservice", "claim", "job", "autoscaler", "budget"}
+	for _, id := range findings.Rules() {
+		if !rules[id] && !slices.Contains(others, id) {
+			t.Errorf("no workload is found by the rule %s", id)
 		}
 	}
 }

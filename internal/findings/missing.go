@@ -27,6 +27,7 @@ type incomplete struct {
 
 // addIncomplete adds a controller of Pods, unless its text shows that it has all of them, or has
 // no status yet. The numbers of a spec are before those of its template, which may have anything.
+// The status of a Deployment leaves out a number that is 0.
 func (s *State) addIncomplete(r kube.Resource, o *scan.Object, exist, wanted string) {
 	i := strings.LastIndex(o.JSON, `"status":{`)
 	if i < 0 {
@@ -36,7 +37,11 @@ func (s *State) addIncomplete(r kube.Resource, o *scan.Object, exist, wanted str
 	if r.Name == "daemonsets" {
 		spec = o.JSON[i:]
 	}
-	if n := number(o.JSON[i:], exist); n != "" && n != number(spec, wanted) {
+	n := number(o.JSON[i:], exist)
+	if r.Name == "deployments" && number(o.JSON[i:], "observedGeneration") != "" {
+		n = cmp.Or(n, "0")
+	}
+	if n != "" && n != number(spec, wanted) {
 		s.incomplete = append(s.incomplete, &incomplete{Ref{Resource: r.GroupResource(), Kind: o.Kind, Key: o.Key}, workload.Read(o)})
 	}
 }
@@ -120,11 +125,17 @@ func number(text, member string) string {
 // missing finds workloads of which Pods do not exist, although nothing refuses them. What other
 // rules have found of their Pods says so in its title. Otherwise, it has to last for a minute: it
 // does so at least since the last write. A StatefulSet makes no Pod before the others are available.
+// With the strategy Recreate, a Deployment wants none of its ReplicaSets to have Pods before the old
+// ones are gone: then it lacks them itself.
 func (s *State) missing(g *group) {
 	exist, wanted := map[Ref]int64{}, map[Ref]int64{}
 	lacking := map[Ref][]*incomplete{}
+	slices.SortFunc(s.incomplete, func(a, b *incomplete) int { return compareRefs(b.ref, a.ref) }) // ReplicaSets before Deployments
 	for _, c := range s.incomplete {
 		n, of, ok := c.light.Pods()
+		if c.ref.Kind == "Deployment" {
+			n, of, ok = c.light.Status.Replicas, c.light.Replicas(), c.light.Metadata.DeletionTimestamp == nil && lacking[c.ref] == nil
+		}
 		if !ok || n >= of {
 			continue
 		}
@@ -134,7 +145,11 @@ func (s *State) missing(g *group) {
 		lacking[workload] = append(lacking[workload], c)
 	}
 	for workload, all := range lacking {
-		if g.said(workload, fmt.Sprintf("; %d of %d Pods exist", exist[workload], wanted[workload])) {
+		text := fmt.Sprintf("%d of %d Pods exist", exist[workload], wanted[workload])
+		if all[0].light.Spec.Paused {
+			text += ": paused"
+		}
+		if g.said(workload, "; "+text) {
 			continue
 		}
 		for _, c := range all {
@@ -145,7 +160,7 @@ func (s *State) missing(g *group) {
 			f := g.of(workload, "", s.severity(workload))
 			f.Objects = append(f.Objects, c.ref)
 			f.from(written)
-			f.Title = fmt.Sprintf("%d of %d Pods exist", exist[workload], wanted[workload])
+			f.Title = text
 		}
 	}
 }
@@ -154,7 +169,7 @@ func (s *State) missing(g *group) {
 // about the others.
 func (g *group) said(workload Ref, text string) bool {
 	if slices.ContainsFunc(g.before, func(f *Finding) bool {
-		return f.Subject == workload && (f.Rule == "create" || f.Rule == "rollout")
+		return f.Subject == workload && (f.Rule == "create" || f.Rule == "rollout" || f.Rule == "vanished")
 	}) {
 		return true
 	}
@@ -169,7 +184,7 @@ func (g *group) said(workload Ref, text string) bool {
 // nothing.
 func (g *group) ofPods(workload Ref) *Finding {
 	for _, f := range g.before {
-		if f.Subject == workload && slices.Contains([]string{"crash", "image", "start", "creating", "create", "unscheduled", "not-ready", "pod-failed", "controller", "vanished"}, f.Rule) {
+		if f.Subject == workload && slices.Contains([]string{"crash", "image", "start", "creating", "create", "unscheduled", "not-ready", "pod-failed", "deletion", "controller", "vanished"}, f.Rule) {
 			return f
 		}
 	}

@@ -31,13 +31,13 @@ func refOf(kind, namespace, name string) Ref {
 
 func podRef(pod *corev1.Pod) Ref { return refOf("Pod", pod.Namespace, pod.Name) }
 
-// workload returns what an object belongs to: its controller, and for a ReplicaSet or a Job
-// the Deployment or CronJob that controls it; otherwise the object itself. A static Pod is
-// its own: its controller is a Node.
+// workload returns what an object belongs to: the controller of a Pod, and for a ReplicaSet or a
+// Job the Deployment or CronJob that controls it; otherwise the object itself, also if it has an
+// operator. A static Pod is its own: its controller is a Node.
 func (s *State) workload(of Ref, owners []metav1.OwnerReference) Ref {
 	for range 2 {
 		i := slices.IndexFunc(owners, func(o metav1.OwnerReference) bool { return o.Controller != nil && *o.Controller })
-		if i < 0 || owners[i].Kind == "Node" {
+		if i < 0 || owners[i].Kind == "Node" || !slices.Contains([]string{"Pod", "ReplicaSet", "Job"}, of.Kind) {
 			return of
 		}
 		of = refOf(owners[i].Kind, of.Key.Namespace(), owners[i].Name)
@@ -56,27 +56,24 @@ func (s *State) workload(of Ref, owners []metav1.OwnerReference) Ref {
 func (s *State) podWorkload(pod *corev1.Pod) Ref { return s.workload(podRef(pod), pod.OwnerReferences) }
 
 // unavailable reports whether a workload itself says that none of its Pods is available, or
-// too few of a Deployment's.
+// too few of a Deployment's. One that is being deleted should have none.
 func (s *State) unavailable(workload Ref) bool {
 	switch workload.Kind {
-	case "Deployment", "StatefulSet", "DaemonSet", "ReplicaSet":
+	case "Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "ReplicationController":
 	default:
 		return false
 	}
 	l := s.get(workload)
-	if l == nil {
+	if l == nil || l.Metadata.DeletionTimestamp != nil {
 		return false
 	}
-	for _, c := range l.Status.Conditions {
-		if c.Type == "Available" && workload.Kind == "Deployment" {
-			return c.Status == "False"
-		}
+	if c, ok := l.Condition("Available"); ok && c.Status == "False" && workload.Kind == "Deployment" {
+		return true
 	}
-	wanted, available := l.Status.DesiredNumberScheduled, l.Status.NumberAvailable
-	if workload.Kind != "DaemonSet" {
-		wanted, available = l.Status.Replicas, l.Status.AvailableReplicas
+	if workload.Kind == "DaemonSet" {
+		return l.Status.DesiredNumberScheduled > 0 && l.Status.NumberAvailable == 0
 	}
-	return wanted > 0 && available == 0
+	return l.Replicas() > 0 && l.Status.AvailableReplicas == 0
 }
 
 // complete reports whether a workload says that all of its Pods are available.

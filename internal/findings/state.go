@@ -143,6 +143,7 @@ func (s *State) Add(r kube.Resource, o *scan.Object) {
 		}
 	case "deployments.apps":
 		s.addUnseen(r, o)
+		s.addIncomplete(r, o, "replicas", "replicas")
 		if strings.Contains(o.JSON, "ProgressDeadlineExceeded") {
 			add(&s.deployments, o)
 		}

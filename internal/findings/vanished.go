@@ -78,11 +78,12 @@ func (s *State) vanished(g *group) {
 		if !ok || at.Sub(last) < minAge {
 			continue // when is not known
 		}
-		severity := api.SeverityWarning
+		workload := s.workload(one.ref, one.light.Metadata.OwnerReferences)
+		severity := s.severity(workload)
 		if n == 0 {
 			severity = api.SeverityCritical
 		}
-		f := g.of(s.workload(one.ref, one.light.Metadata.OwnerReferences), "", severity)
+		f := g.of(workload, "", severity)
 		f.Objects = append(f.Objects, one.ref)
 		f.from(last)
 		f.Title = fmt.Sprintf("%d of %d Pods exist, and its controller does not act", n, c.pods)
