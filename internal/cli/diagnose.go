@@ -223,6 +223,9 @@ func (o *diagnoseOptions) ask(ctx context.Context) error {
 		if err := o.knownNamespace(ctx); err != nil {
 			return err
 		}
+		if err := o.existed(ctx, moment, found.At); err != nil {
+			return err
+		}
 	}
 	err = o.page(o.streams, func(w io.Writer) error {
 		if o.format != "text" {

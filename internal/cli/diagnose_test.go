@@ -118,6 +118,29 @@ func TestDiagnoseFile(t *testing.T) {
 	}
 }
 
+// TestDiagnoseNamespaceOfMoment: a namespace that did not exist at the moment is not one in which
+// nothing fails.
+func TestDiagnoseNamespaceOfMoment(t *testing.T) {
+	t.Setenv("KUBECONFIG", t.TempDir()+"/none")
+	file := filepath.Join(t.TempDir(), "shop.wkr")
+	shop := func(typ, minute string, rv int) string {
+		return fmt.Sprintf(`{"event":{"type":%q,"at":"2026-11-21T10:%s:00Z","json":{"kind":"Namespace","apiVersion":"v1","metadata":{"name":"shop","uid":"u","resourceVersion":"%d"}}}}`, typ, minute, rv)
+	}
+	record(t, file, slices.Values([]string{
+		`{"recording":{"format":1,"exact":true}}`, `{"stream":{"version":"v1","resource":"namespaces","listKind":"NamespaceList","rv":5,"at":"2026-11-21T10:00:00Z"}}`,
+		`{"form":{"json":{"kind":"Namespace","apiVersion":"v1","metadata":{"name":"a","uid":"a","resourceVersion":"5"}}}}`,
+		shop("ADDED", "01", 6), shop("DELETED", "03", 7), `{"head":{"rv":7,"at":"2026-11-21T10:04:00Z"}}`,
+		`{"stream":{"version":"v1","resource":"pods","listKind":"PodList","rv":5,"at":"2026-11-21T10:00:00Z"}}`,
+		`{"form":{"json":{"kind":"Pod","apiVersion":"v1","metadata":{"name":"","resourceVersion":"5"}}}}`, `{"head":{"rv":7,"at":"2026-11-21T10:04:00Z"}}`,
+	}))
+	for at, code := range map[string]int{"2026-11-21T10:00:30Z": 1, "2026-11-21T10:02:00Z": 0, "2026-11-21T10:03:30Z": 1} {
+		want := "watchkeeper: namespace shop did not exist at " + strings.Replace(at, "T", " ", 1) + ": 'watchkeeper history ns/shop' says when it did\n"
+		if out, errs, got := run("diagnose", file, "-n", "shop", "--utc", "--at", at); got != code || (code == 1) != (errs == want) {
+			t.Errorf("at %s: %d %s%s", at, got, out, errs)
+		}
+	}
+}
+
 // damagedAt returns a copy of a file with four more bytes.
 func damagedAt(t *testing.T, file string, at int) string {
 	t.Helper()

@@ -274,6 +274,22 @@ func (c *client) knownNamespace(ctx context.Context) error {
 	return fmt.Errorf("nothing is recorded in namespace %s since %s, when the record begins", c.namespace, cmp.Or(c.times, &zone{}).stamp(earliest(rec["namespaces"])))
 }
 
+// existed returns an error if the namespace did not exist at a moment; nil if that cannot be known.
+func (c *client) existed(ctx context.Context, moment string, at time.Time) error {
+	rec, err := c.record(ctx)
+	if err != nil || len(rec["namespaces"]) == 0 {
+		return err
+	}
+	body, err := c.open(ctx, "/at/"+moment+"/api/v1/namespaces/"+c.namespace, nil)
+	if err == nil {
+		body.Close()
+	}
+	if !isNotFound(err) {
+		return nil
+	}
+	return fmt.Errorf("namespace %[1]s did not exist at %[2]s: 'watchkeeper history ns/%[1]s' says when it did", c.namespace, cmp.Or(c.times, &zone{}).stamp(at))
+}
+
 // unknownNamespace returns an error if an object was not found because nothing is recorded of its
 // namespace.
 func (c *client) unknownNamespace(ctx context.Context, n named) error {
