@@ -98,6 +98,9 @@ func (t *teller) tellNode(node *thing, span span, state, severity string) {
 	}
 	if !span.open {
 		title += "; over after " + t.took(span.from, span.to)
+		if node.gone.IsZero() && node.final().look().Spec.Unschedulable {
+			title += ", but cordoned " + t.atEnd()
+		}
 	}
 	ep.Title = title
 	if state == "NotReady" {
