@@ -223,12 +223,16 @@ func ended(s *state) bool {
 // replaced says in an episode of deleted Pods how many of all they are, and how many their
 // controllers have replaced, after which time. It returns the Pods that replace them.
 func (t *teller) replaced(ep *episode, deleted []*thing) []*thing {
-	all := slices.DeleteFunc(t.ofKind("Pod"), func(pod *thing) bool {
+	isNew := func(pod *thing) bool {
 		begin, created := pod.begin()
-		return !created || begin.Before(ep.From) || !slices.ContainsFunc(deleted, func(d *thing) bool { return pod.controlledBy(string(d.controller().UID)) })
+		return created && !begin.Before(ep.From)
+	}
+	all := slices.DeleteFunc(t.ofKind("Pod"), func(pod *thing) bool {
+		return !isNew(pod) || slices.Contains(deleted, pod) || !slices.ContainsFunc(deleted, func(d *thing) bool { return pod.controlledBy(string(d.controller().UID)) })
 	})
 	slices.SortStableFunc(all, func(a, b *thing) int { return a.states[0].at.Compare(b.states[0].at) })
-	all = all[:min(len(all), len(deleted))]
+	n := max(len(slices.DeleteFunc(slices.Clone(deleted), isNew)), 1) // a Pod that replaces another may be deleted, too
+	all = all[:min(len(all), n)]
 	ready, from, to := 0, ep.From, ep.From
 	for _, pod := range all {
 		if i := slices.IndexFunc(pod.states, isReady); i >= 0 {
@@ -237,11 +241,19 @@ func (t *teller) replaced(ep *episode, deleted []*thing) []*thing {
 			}
 		}
 	}
-	n, of := len(deleted), t.workload(deleted[0])
-	what := words.Count(n, "Pod")
+	var named []string // a Pod of a StatefulSet is created again with the same name
+	left := 0
+	for _, pod := range deleted {
+		named = words.AppendOnce(named, pod.key.Name())
+		left += one(pod.gone.IsZero())
+	}
+	of, what, times := t.workload(deleted[0]), words.Count(len(named), "Pod"), ""
+	if len(named) < len(deleted) {
+		times = fmt.Sprintf(" %d times in all (%s)", len(deleted), words.List(named, 3, "Pod"))
+	}
 	if wl := t.byUID[of.uid]; wl != nil && wl.at(from) != nil {
-		if _, want := wl.at(from).look().Ready(); int(want) >= n {
-			what = fmt.Sprintf("%d of %s", n, words.Count(int(want), "Pod"))
+		if _, want := wl.at(from).look().Ready(); int(want) >= len(named) {
+			what = fmt.Sprintf("%d of %s", len(named), words.Count(int(want), "Pod"))
 		}
 		// Its status has them a moment later.
 		if i := slices.IndexFunc(wl.states, func(s *state) bool { return within(s.at, to, to.Add(maxTogether)) && !short(s) }); i >= 0 {
@@ -249,13 +261,7 @@ func (t *teller) replaced(ep *episode, deleted []*thing) []*thing {
 		}
 	}
 	ep.deletes = true
-	ep.Title = fmt.Sprintf("%s: %s deleted", t.calledName(of), what)
-	left := 0
-	for _, pod := range deleted {
-		if pod.gone.IsZero() {
-			left++
-		}
-	}
+	ep.Title = fmt.Sprintf("%s: %s deleted%s", t.calledName(of), what, times)
 	switch {
 	case left > 0 && ready < n: // a StatefulSet makes no other before
 		ep.Ongoing, ep.To, ep.still = true, t.To, words.Count(left, "Pod")+" still terminating"

@@ -102,7 +102,7 @@ func (t *teller) tellDisruption(all []hit) {
 	if preempted {
 		how = t.priorities(ep, []*thing{first.pod}) + how
 	}
-	ep.Title = fmt.Sprintf("%s: %s %s", t.calledName(wl), words.Count(len(pods), "Pod"), how)
+	ep.Title = fmt.Sprintf("%s: %s %s", t.calledName(wl), words.Count(len(byName(pods)), "Pod"), how)
 	if wl.kind == "Pod" {
 		ep.Title = fmt.Sprintf("%s %s", t.calledName(wl), how)
 	}

@@ -605,6 +605,12 @@ func TestPodsDeleted(t *testing.T) {
 			l.remove(20, "Pod/web-a-1")
 			l.remove(20.1, "ReplicaSet/web-a")
 		}, ""},
+		"one of a name, twice": {"Deployment/web", func(l *log) {
+			for i := range 2 {
+				l.remove(float64(20+3*i), "Pod/web-a-1")
+				l.put(float64(21+3*i), pod(fmt.Sprint("web-a-1, uid: n", i), "web-a", "", "", running))
+			}
+		}, "20-24 warning: Deployment web: 1 of 3 Pods deleted 2 times in all (web-a-1), replaced after 4s"},
 		"with its Namespace": {"Deployment/web", func(l *log) {
 			l.put(20, `{kind: Namespace, metadata: {name: shop, deletionTimestamp: "2026-01-02T14:00:20Z"}}`)
 			l.remove(20, "Pod/web-a-1")
@@ -631,7 +637,7 @@ func TestPodsDeleted(t *testing.T) {
 			}
 			test.events(l)
 			got := slices.DeleteFunc(lines(l.tell(test.of, 60)), func(line string) bool {
-				return !strings.Contains(line, " deleted, ") && !strings.Contains(line, "deletion of")
+				return !strings.Contains(line, "Pods deleted") && !strings.Contains(line, "deletion of")
 			})
 			if text := strings.Join(got, "\n"); text != test.want {
 				t.Errorf("%q, want %q", text, test.want)

@@ -159,8 +159,19 @@ func (t *teller) outlasts(s *state) bool {
 	return slices.ContainsFunc(t.failures, func(f *failure) bool { return !f.described && slices.Contains(f.claims, s.entry) })
 }
 
+// byName returns one Pod of each name: one of a StatefulSet is created again with the same.
+func byName(pods []*thing) (all []*thing) {
+	for _, pod := range pods {
+		if !slices.ContainsFunc(all, func(other *thing) bool { return other.key == pod.key }) {
+			all = append(all, pod)
+		}
+	}
+	return all
+}
+
 // counted names Pods: one by its name, several by their number and what they belong to.
 func (t *teller) counted(pods []*thing) string {
+	pods = byName(pods)
 	if len(pods) == 1 {
 		return t.called(pods[0])
 	}
