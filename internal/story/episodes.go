@@ -241,8 +241,8 @@ func otherTitle(ep *episode) string {
 // about the object and its Pods, of these one about the object itself, then one that is not over, then one of a more specific kind, then the
 // first. A warning about the object itself that is not over is as bad as a failure, but not that a
 // Node is still cordoned from which its Pods were evicted; one that was over as the story began is
-// none of it. That Pods fail on a Node is less than what happened to the Node. That the object was
-// deleted, or is scaled to zero, is as bad as a warning.
+// none of it. That Pods fail on a Node, or are scaled, is less than what happened to the Node.
+// That the object was deleted is as bad as a warning.
 func (t *teller) mainOf(all []*episode) *episode {
 	node := t.Resource.Name == "nodes"
 	severity := func(ep *episode) int {
@@ -250,7 +250,7 @@ func (t *teller) mainOf(all []*episode) *episode {
 		case ep.BegunBefore != "" && !ep.Ongoing && ep.To.Sub(ep.From) < time.Second:
 		case ep.Severity == api.EpisodeFailed && (ep.itself || !node), ep.Severity == api.EpisodeWarning && ep.Ongoing && (ep.itself || ep.own && ep.rank != rankNode):
 			return 2
-		case ep.Severity != api.EpisodeInfo, ep.itself && ep.rank == rankDeleted, t.toZero(ep):
+		case ep.Severity != api.EpisodeInfo && !(node && ep.Kind == api.EpisodeScaling), ep.itself && ep.rank == rankDeleted:
 			return 1
 		}
 		return 0
@@ -259,13 +259,6 @@ func (t *teller) mainOf(all []*episode) *episode {
 	return slices.MinFunc(all, func(a, b *episode) int {
 		return cmp.Or(cmp.Compare(severity(b), severity(a)), cmp.Compare(one(b.bad()), one(a.bad())), cmp.Compare(one(b.own), one(a.own)),
 			cmp.Compare(one(b.itself), one(a.itself)), cmp.Compare(one(b.Ongoing), one(a.Ongoing)), cmp.Compare(vague[a.Kind], vague[b.Kind]))
-	})
-}
-
-// toZero reports whether since an episode, no Pod of the object is wanted.
-func (t *teller) toZero(ep *episode) bool {
-	return ep.Kind == api.EpisodeScaling && slices.ContainsFunc(ep.claims, func(e *entry) bool {
-		return t.isTarget(e) && e.thing.gone.IsZero() && e.thing.final().look().Replicas() == 0 && e.state != nil && e.state.look().Replicas() == 0
 	})
 }
 

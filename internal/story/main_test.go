@@ -4,6 +4,7 @@
 package story_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 )
@@ -12,14 +13,18 @@ import (
 // "…" any text.
 func TestFirstLine(t *testing.T) {
 	const db = `{kind: StatefulSet, metadata: {name: db}, spec: {replicas: 3}, status: {replicas: %}}`
+	const agent = `{kind: DaemonSet, metadata: {name: agent, generation: %d, managedFields: [{manager: alice, operation: Update, time: "%[1]d", fieldsV1: {"f:spec": {"f:template": {"f:spec": {"f:nodeSelector": {}}}}}}]}, spec: {template: {spec: {nodeSelector: {role: %s}, containers: [{name: a, image: x}]}}}, status: {observedGeneration: %[1]d, desiredNumberScheduled: %[3]d, currentNumberScheduled: %[3]d, updatedNumberScheduled: %[3]d, numberReady: %[3]d, numberAvailable: %[3]d}}`
 	web, well := deployment(1, 2, "r/web:1.0", "m", "1", done(1, 2)), node("True", "", "", "")
 	for id, puts := range map[string][]string{
-		"Deployment/web: Deployment web deleted":       {web, ""},
-		"Deployment/web: Deployment web scaled 2 → 0":  {web, deployment(2, 0, "r/web:1.0", "m", "1", done(2, 0))},
-		"Node/n1: Node n1 NotReady":                    {well, pod("a", "a", "", "", backOff), node("Unknown", "", "", ""), well},
-		"Node/n1: Node n1 cordoned by kubectl-cordon":  {well, alone("done", "", "phase: Succeeded"), node("True", "", "", "unschedulable: true"), alone("done", "", strings.NewReplacer("Running", "Succeeded", "%s", "EvictionByEvictionAPI").Replace(disruption))},
+		"Deployment/web: Deployment web deleted":                                                                {web, ""},
+		"Deployment/web: Deployment web scaled 2 → 0":                                                           {web, deployment(2, 0, "r/web:1.0", "m", "1", done(2, 0))},
+		"Deployment/web: Deployment web scaled 2 times between 0 and 2 replicas (2 → 0 → 2) by m; at 0 for 10s": {web, deployment(2, 0, "r/web:1.0", "m", "1", done(2, 0)), deployment(3, 2, "r/web:1.0", "m", "1", done(3, 2))},
+		"Deployment/web: Deployment web scaled 2 → 0 by m, ready after less than 1s; at 0 for 40s":              {web, deployment(2, 0, "r/web:1.0", "m", "1", done(2, 0)), well, well, well, deployment(3, 2, "r/web:1.0", "m", "1", done(3, 2))},
+		"DaemonSet/agent: DaemonSet agent scaled 4 → 0 by alice (template.spec.nodeSelector.role any → edge)":   {fmt.Sprintf(agent, 1, "any", 4), strings.Replace(fmt.Sprintf(agent, 2, "edge", 4), "observedGeneration: 2", "observedGeneration: 1", 1), fmt.Sprintf(agent, 2, "edge", 0)},
+		"Node/n1: Node n1 NotReady":                                                        {well, pod("a", "a", "", "", backOff), node("Unknown", "", "", ""), well},
+		"Node/n1: Node n1 cordoned by kubectl-cordon":                                      {well, alone("done", "", "phase: Succeeded"), node("True", "", "", "unschedulable: true"), alone("done", "", strings.NewReplacer("Running", "Succeeded", "%s", "EvictionByEvictionAPI").Replace(disruption))},
 		"Node/n1: Node n1 NotReady…; over after 10s, but cordoned at the end of the story": {well, node("Unknown", "", "", "unschedulable: true"), node("True", "", "", "unschedulable: true")},
-		"StatefulSet/db: StatefulSet db: too few Pods": {strings.Replace(db, "%", "0", 1), `{kind: Event, metadata: {name: e}, type: Warning, reason: FailedCreate, message: exceeded quota, involvedObject: {kind: StatefulSet, namespace: shop, name: db, uid: uid-StatefulSet-db}}`, `{kind: Pod, metadata: {name: db-0, creationTimestamp: "2026-01-02T14:00:30Z", ownerReferences: [{apiVersion: apps/v1, kind: StatefulSet, name: db, uid: uid-StatefulSet-db, controller: true}]}, spec: {nodeName: n1}, status: {` + running + `}}`, strings.Replace(db, "%", "1", 1)},
+		"StatefulSet/db: StatefulSet db: too few Pods":                                     {strings.Replace(db, "%", "0", 1), `{kind: Event, metadata: {name: e}, type: Warning, reason: FailedCreate, message: exceeded quota, involvedObject: {kind: StatefulSet, namespace: shop, name: db, uid: uid-StatefulSet-db}}`, `{kind: Pod, metadata: {name: db-0, creationTimestamp: "2026-01-02T14:00:30Z", ownerReferences: [{apiVersion: apps/v1, kind: StatefulSet, name: db, uid: uid-StatefulSet-db, controller: true}]}, spec: {nodeName: n1}, status: {` + running + `}}`, strings.Replace(db, "%", "1", 1)},
 	} {
 		l := newLog(t)
 		id, want, _ := strings.Cut(id, ": ")

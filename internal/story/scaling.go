@@ -20,7 +20,7 @@ type step struct {
 	from, to int64
 	ready    time.Time // when as many were ready; zero if they were not before the next step
 	by       string    // " by kubectl-scale"; "" if that is not known
-	reason   string    // what an autoscaler's Event says
+	reason   string    // what an autoscaler's Event says, or what was changed
 	event    *event
 }
 
@@ -55,17 +55,31 @@ func (t *teller) scaling() {
 	}
 }
 
-// steps returns the changes of the number of replicas of a thing.
+// steps returns the changes of the number of replicas of a thing. Nodes come and go, so that of a
+// DaemonSet is one only to zero, and back.
 func (t *teller) steps(th *thing) (all []step) {
 	var last *int64
 	for _, s := range th.states {
 		l := s.look()
-		now := l.Spec.Replicas
+		now, exist, ready := l.Spec.Replicas, l.Status.Replicas, l.Status.ReadyReplicas
+		daemons := th.kind == "DaemonSet"
+		if daemons {
+			now, exist, ready = &l.Status.DesiredNumberScheduled, l.Status.DesiredNumberScheduled, l.Status.NumberReady
+		}
 		if now == nil {
 			continue
 		}
-		if last != nil && *last != *now {
+		if last != nil && *last != *now && (!daemons || *now == 0 || *last == 0 && all != nil) {
 			one := step{state: s, from: *last, to: *now, by: s.entry.by()}
+			if daemons {
+				one.by = ""
+				seen := th.before(s).look().Status.ObservedGeneration
+				for i, was := range th.states { // the change of which this status is the first
+					if e := was.entry; e != nil && !e.onlyStatus && generationOf(th, i) > seen && generationOf(th, i) <= l.Status.ObservedGeneration && !was.at.After(s.at) {
+						one.by, one.reason = e.by(), strings.Join(change.Shortened(e.What), ", ")
+					}
+				}
+			}
 			for _, hpa := range t.autoscalersOf(th) { // its Event says why
 				for _, ev := range t.eventsAbout(hpa, s.at.Add(-5*time.Second), s.at.Add(5*time.Second), "SuccessfulRescale") {
 					if strings.Contains(ev.Text(), fmt.Sprintf("New size: %d;", one.to)) { // not that of a step just before or after
@@ -77,7 +91,7 @@ func (t *teller) steps(th *thing) (all []step) {
 			all = append(all, one)
 		}
 		last = now
-		if n := len(all); n > 0 && all[n-1].ready.IsZero() && l.Status.ObservedGeneration >= l.Metadata.Generation && l.Status.Replicas == *now && l.Status.ReadyReplicas == *now {
+		if n := len(all); n > 0 && all[n-1].ready.IsZero() && l.Status.ObservedGeneration >= l.Metadata.Generation && exist == *now && ready == *now {
 			all[n-1].ready = s.at
 		}
 	}
@@ -122,13 +136,24 @@ func (t *teller) tellScaling(th *thing, steps []step, next *state) {
 	ep := newEpisode(rankScaling, api.EpisodeInfo, first.state.at, t.To, false)
 	ep.workloads = []name{th.named()}
 	low, high := first.from, first.from
-	for _, s := range steps {
+	var empty []string // how long it was at zero
+	for i, s := range steps {
 		ep.claims = append(ep.claims, claim(s.state)...)
 		if s.event != nil {
 			ep.claims = append(ep.claims, s.event.entry)
 			ep.said = addCause(ep.said, s.event.cause())
 		}
 		low, high = min(low, s.to), max(high, s.to)
+		after := next
+		if i+1 < len(steps) {
+			after = steps[i+1].state
+		}
+		if s.to == 0 {
+			ep.Severity = api.EpisodeWarning
+			if after != nil {
+				empty = append(empty, t.took(s.state.at, after.at))
+			}
+		}
 	}
 	title := fmt.Sprintf("%s %s scaled %d → %d", th.kind, th.key.Name(), first.from, last.to)
 	mixed := slices.ContainsFunc(steps, func(s step) bool { return s.by != first.by })
@@ -154,7 +179,9 @@ func (t *teller) tellScaling(th *thing, steps []step, next *state) {
 		ep.To, ep.Ongoing = t.until(th, len(th.states)-1), th.gone.IsZero()
 		title += fmt.Sprintf(", %d of %d ready", th.final().look().Status.ReadyReplicas, last.to)
 	}
-	ep.Title = title
+	if ep.Title = title; empty != nil {
+		ep.Title += "; at 0 for " + strings.Join(empty, ", ")
+	}
 	n := notes{t: t}
 	for _, hpa := range of {
 		n.add(t.called(hpa), hpa, first.state.at, last.state.at, "")
