@@ -30,8 +30,9 @@ type rollout struct {
 	after    *corev1.PodTemplateSpec
 	done     time.Time // when all Pods were replaced and available; zero if they were not
 	revision string
-	back     bool // to a template that it had
-	undone   bool // replaced before it was complete
+	back     bool   // to a template that it had
+	undone   bool   // replaced before it was complete
+	zero     *state // since when no Pod is wanted, of which some were; nil if some are
 	ep       *episode
 }
 
@@ -96,7 +97,12 @@ func rolloutsOf(th *thing, t *teller) (all []*rollout) {
 		if open != nil {
 			observed := s.look().Status.ObservedGeneration >= generationOf(th, open.begin)
 			open.acted = open.acted || observed
-			if open.done.IsZero() && observed && s.look().Complete() {
+			if wants(s) {
+				open.zero = nil
+			} else if i > open.begin && wants(th.states[i-1]) {
+				open.zero = s
+			}
+			if open.done.IsZero() && observed && s.look().Complete() && open.zero == nil {
 				open.done = s.at
 			}
 			if rev := s.look().Metadata.Annotations[revisionAnnotation]; rev != "" && (i > open.begin || s.initial || observed) {
@@ -104,7 +110,18 @@ func rolloutsOf(th *thing, t *teller) (all []*rollout) {
 			}
 		}
 	}
+	for _, r := range all {
+		if r.done.IsZero() && r.zero != nil {
+			r.to = r.zero.at
+		}
+	}
 	return all
+}
+
+// wants reports whether a workload should have Pods.
+func wants(s *state) bool {
+	_, want := s.look().Ready()
+	return want > 0
 }
 
 func generationOf(th *thing, i int) int64 { return th.states[i].look().Metadata.Generation }
@@ -252,11 +269,11 @@ func (t *teller) tellRollout(r, before *rollout) {
 	case done:
 		ep.To = r.done
 		ep.Title += ", " + complete
-	case last.look().OnDelete() && r.before != nil:
+	case last.look().OnDelete() && r.before != nil && r.zero == nil:
 		ep.Ongoing = !over
 		ep.Title += ", takes effect as its Pods are deleted (OnDelete): " + last.look().Progress()
 	case over:
-		r.undone = true
+		r.undone = r.zero == nil
 		ep.Title += " did not complete"
 	case last.look().Status.ObservedGeneration < generationOf(th, r.begin):
 		ep.Ongoing = true
@@ -267,6 +284,12 @@ func (t *teller) tellRollout(r, before *rollout) {
 	default:
 		ep.Ongoing = true
 		ep.Title += ", in progress: " + last.look().Progress()
+	}
+	if !done && r.zero != nil {
+		if ep.Title += "; scaled to 0"; th.kind != "DaemonSet" {
+			ep.Title += r.zero.entry.by()
+		}
+		ep.Title += " after " + t.took(r.from, r.zero.at)
 	}
 	for _, c := range blocked {
 		ep.said = addCause(ep.said, c.Cause)

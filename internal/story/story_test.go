@@ -302,6 +302,12 @@ func TestCreatedAndDeleted(t *testing.T) {
 	l.want("Deployment/web", 200,
 		"1-2 info: Deployment web created with r/web:1.0 (revision 1, by kubectl-create), complete after 1s",
 		"100-100 info: Deployment web deleted")
+	l = newLog(t)
+	l.put(1, deployment(1, 2, "r/web:1.0", "kubectl-create", "", ""))
+	l.put(9, deployment(2, 0, "r/web:1.0", "kubectl-scale", "1", done(2, 0)))
+	l.want("Deployment/web", 200,
+		"1-9 info: Deployment web created with r/web:1.0 (revision 1, by kubectl-create) did not complete; scaled to 0 by kubectl-scale after 8s",
+		"9-9 warning: Deployment web scaled 2 → 0 by kubectl-scale, ready after less than 1s")
 }
 
 // TestNamespaceDeleted: what is in a Namespace that is deleted goes with it.
