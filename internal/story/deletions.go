@@ -45,9 +45,20 @@ func (t *teller) tellDeleted(th *thing, from time.Time, claims []*entry) {
 	t.add(ep)
 }
 
+// again says that the object of the story was created again after its deletion; "" if it was not.
+func (t *teller) again(th *thing) string {
+	for _, next := range t.things {
+		if begin, created := next.begin(); created && next != th && t.isOwn(next) && t.isOwn(th) && th.last != nil && !begin.Before(th.gone) {
+			return ", and created again" + next.states[0].entry.by() + " after " + t.took(th.gone, begin)
+		}
+	}
+	return ""
+}
+
 // ofDeletion gives an episode of a deletion what it is about: the thing, and with a Namespace what
 // is in it. That the object of the story is deleted is told as that.
 func (t *teller) ofDeletion(ep *episode, th *thing) {
+	ep.Title += t.again(th)
 	in := th.kind == "Namespace"
 	ep.own = t.isOwn(th) || in && ep.Ongoing && t.Key.Namespace() == th.key.Name()
 	ep.covers = func(e *entry) bool {

@@ -147,7 +147,9 @@ func (t *teller) assemble() []api.Episode {
 		ep.Title = change.Because(ep.Title) // one line
 	}
 	if len(all) > 0 {
-		t.mainOf(all).Main = true
+		first := t.mainOf(all)
+		first.Main = true
+		first.Title += t.closing(first)
 	}
 	out := make([]api.Episode, 0, len(all))
 	for _, ep := range all {
@@ -260,6 +262,32 @@ func (t *teller) mainOf(all []*episode) *episode {
 		return cmp.Or(cmp.Compare(severity(b), severity(a)), cmp.Compare(one(b.bad()), one(a.bad())), cmp.Compare(one(b.own), one(a.own)),
 			cmp.Compare(one(b.itself), one(a.itself)), cmp.Compare(one(b.Ongoing), one(a.Ongoing)), cmp.Compare(vague[a.Kind], vague[b.Kind]))
 	})
+}
+
+// closing says in the first line how the object ended, if another episode tells that: it was deleted,
+// or none of its Pods is wanted.
+func (t *teller) closing(ep *episode) string {
+	var th *thing
+	for _, own := range t.things {
+		if t.isOwn(own) && (th == nil || !own.gone.IsZero() || !own.states[0].at.After(ep.To)) {
+			th = own
+		}
+	}
+	switch {
+	case th == nil, t.lives != nil: // the story of a Pod says what that of its workload does
+	case th.last != nil && th.last.episode != ep:
+		return fmt.Sprintf("; %s deleted after %s%s", t.called(th), t.took(ep.From, th.gone), t.again(th))
+	case th.last != nil, !slices.Contains(Workloads, th.kind), th.controller() != nil, wants(th.final()):
+	default:
+		for i, s := range slices.Backward(th.states[:len(th.states)-1]) {
+			if wants(s) && !(ep.Kind == api.EpisodeScaling && slices.Contains(ep.claims, th.states[i+1].entry)) {
+				return "; at 0 replicas " + t.atEnd()
+			} else if wants(s) {
+				break
+			}
+		}
+	}
+	return ""
 }
 
 // one is 1 for true.

@@ -15,12 +15,18 @@ func TestFirstLine(t *testing.T) {
 	const db = `{kind: StatefulSet, metadata: {name: db}, spec: {replicas: 3}, status: {replicas: %}}`
 	const agent = `{kind: DaemonSet, metadata: {name: agent, generation: %d, managedFields: [{manager: alice, operation: Update, time: "%[1]d", fieldsV1: {"f:spec": {"f:template": {"f:spec": {"f:nodeSelector": {}}}}}}]}, spec: {template: {spec: {nodeSelector: {role: %s}, containers: [{name: a, image: x}]}}}, status: {observedGeneration: %[1]d, desiredNumberScheduled: %[3]d, currentNumberScheduled: %[3]d, updatedNumberScheduled: %[3]d, numberReady: %[3]d, numberAvailable: %[3]d}}`
 	web, well := deployment(1, 2, "r/web:1.0", "m", "1", done(1, 2)), node("True", "", "", "")
+	stuck := deployment(2, 2, "r/web:1.1", "m", "1", `observedGeneration: 2, conditions: [{type: Progressing, status: "False", reason: ProgressDeadlineExceeded}]`)
 	for id, puts := range map[string][]string{
 		"Deployment/web: Deployment web deleted":                                                                                         {web, ""},
 		"Deployment/web: Deployment web scaled 2 → 0":                                                                                    {web, deployment(2, 0, "r/web:1.0", "m", "1", done(2, 0))},
 		"Deployment/web: Deployment web scaled 2 times between 0 and 2 replicas (2 → 0 → 2) by m; at 0 for 10s":                          {web, deployment(2, 0, "r/web:1.0", "m", "1", done(2, 0)), deployment(3, 2, "r/web:1.0", "m", "1", done(3, 2))},
 		"Deployment/web: Deployment web scaled 2 → 0 by m, ready after less than 1s; at 0 for 40s":                                       {web, deployment(2, 0, "r/web:1.0", "m", "1", done(2, 0)), well, well, well, deployment(3, 2, "r/web:1.0", "m", "1", done(3, 2))},
-		"Deployment/web: rollout of web from 1.0 to 1.1 (revision 1, by m) failed: ProgressDeadlineExceeded; scaled to 0 by m after 10s": {web, deployment(2, 2, "r/web:1.1", "m", "1", `observedGeneration: 2, conditions: [{type: Progressing, status: "False", reason: ProgressDeadlineExceeded}]`), deployment(3, 0, "r/web:1.1", "m", "1", done(3, 0))},
+		"Deployment/web: rollout of web from 1.0 to 1.1 (revision 1, by m) failed: ProgressDeadlineExceeded; scaled to 0 by m after 10s": {web, stuck, deployment(3, 0, "r/web:1.1", "m", "1", done(3, 0))},
+		"Deployment/web: rollout of web…; Deployment web deleted after 10s":                                                              {web, stuck, ""},
+		"Deployment/web: rollout of web…; Deployment web deleted after 10s, and created again by m after 10s":                            {web, stuck, "", web},
+		"Deployment/web: Deployment web deleted, and created again by m after 10s":                                                       {web, "", web},
+		"Deployment/web: rollout of web…; at 0 replicas at the end of the story":                                                         {web, stuck, deployment(2, 2, "r/web:1.1", "m", "1", done(2, 2)), deployment(3, 0, "r/web:1.1", "m", "1", done(3, 0))},
+		"Node/n1: Node n1 NotReady…; Node n1 deleted after 20s":                                                                          {well, node("Unknown", "", "", ""), well, ""},
 		"DaemonSet/agent: DaemonSet agent scaled 4 → 0 by alice (template.spec.nodeSelector.role any → edge)":                            {fmt.Sprintf(agent, 1, "any", 4), strings.Replace(fmt.Sprintf(agent, 2, "edge", 4), "observedGeneration: 2", "observedGeneration: 1", 1), fmt.Sprintf(agent, 2, "edge", 0)},
 		"Node/n1: Node n1 NotReady":                                                        {well, pod("a", "a", "", "", backOff), node("Unknown", "", "", ""), well},
 		"Node/n1: Node n1 cordoned by kubectl-cordon":                                      {well, alone("done", "", "phase: Succeeded"), node("True", "", "", "unschedulable: true"), alone("done", "", strings.NewReplacer("Running", "Succeeded", "%s", "EvictionByEvictionAPI").Replace(disruption))},
