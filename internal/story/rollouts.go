@@ -30,9 +30,11 @@ type rollout struct {
 	after    *corev1.PodTemplateSpec
 	done     time.Time // when all Pods were replaced and available; zero if they were not
 	revision string
-	back     bool   // to a template that it had
-	undone   bool   // replaced before it was complete
-	zero     *state // since when no Pod is wanted, of which some were; nil if some are
+	back     bool       // to a template that it had
+	undone   bool       // replaced before it was complete
+	zero     *state     // since when no Pod is wanted, of which some were; nil if some are
+	failed   bool       // and its Pods had not recovered when it was replaced
+	waits    []*rollout // that failed before, one after the other
 	ep       *episode
 }
 
@@ -233,6 +235,7 @@ func (t *teller) tellRollout(r, before *rollout) {
 		ep.Title += verb + summary(bad)
 		n.tellDuring(ep)
 		ended := done && !slices.ContainsFunc(bad, func(f *failure) bool { return !f.ended || f.to.After(r.to) })
+		r.failed = !ended
 		if ep.Ongoing = !over && !ended; !over && ended {
 			ep.To = lastEnd(bad, r.done)
 			if recovered, deleted := ends(bad); deleted == 0 {
@@ -254,7 +257,7 @@ func (t *teller) tellRollout(r, before *rollout) {
 			ep.Title += "; " + strings.Join(reasons, "; ")
 		}
 	case len(reasons) > 0:
-		ep.Severity, ep.Ongoing = api.EpisodeFailed, !done && !over
+		ep.Severity, ep.Ongoing, r.failed = api.EpisodeFailed, !done && !over, !done
 		end, verb := r.to, " failed: "
 		if done {
 			end, verb = r.done, " was blocked: "
@@ -319,8 +322,21 @@ func (t *teller) replaces(r, before *rollout, complete string) bool {
 	} else if by != "" {
 		by = " (" + by[1:] + ")"
 	}
-	if prev.Title += "; " + verb + by; complete != "" {
-		prev.Title += which + complete
+	switch verb += by; {
+	case r.failed:
+		verb += ", which failed, too"
+	case r.done.IsZero() && (r.undone || r.zero != nil):
+		verb += ", which did not complete"
+	case complete != "":
+		verb += which + complete
+	}
+	prev.Title += "; " + verb
+	if r.failed || r.done.IsZero() {
+		r.waits = append(before.waits, before)
+	} else {
+		for _, one := range before.waits {
+			one.ep.Title += "; then " + verb
+		}
 	}
 	prev.replaced, prev.Ongoing, prev.To = true, false, r.from
 	if !failed || !r.back || r.undone || r.ep.Severity == api.EpisodeFailed {

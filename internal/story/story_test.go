@@ -270,6 +270,20 @@ func TestRepaired(t *testing.T) {
 	l.want("Deployment/web", 60,
 		"10-30 failed: rollout of web from 1.0 to 1.1 (revision 2, by kubectl-set) failed: 2 Pods CrashLoopBackOff (exit 1: no database); replaced by revision 3 (by helm), which was complete after 3s; 0 of 2 ready at its end, and 2 of 2 at the end of the story",
 		"30-33 info: rollout of web from 1.1 to 1.2 (revision 3, by helm), complete after 3s")
+	// One that failed, too, is no repair: what is, is named after it.
+	l = failedRollout(t)
+	l.put(30, deployment(3, 2, "r/web:1.2", "helm", "3", "observedGeneration: 3"))
+	l.put(30.1, replicaSet("c", "r/web:1.2", ""))
+	l.put(31, pod("web-c-1", "web-c", "", "", running))
+	l.remove(32, "Pod/web-b-1")
+	l.remove(32, "Pod/web-b-2")
+	l.put(33, deployment(3, 2, "r/web:1.2", "helm", "3", done(3, 2)))
+	l.put(35, pod("web-c-1", "web-c", "", "", oomKilled))
+	l.put(40, deployment(4, 2, "r/web:1.0", "helm", "4", done(4, 2)))
+	l.remove(41, "Pod/web-c-1")
+	if got := main(l.tell("Deployment/web", 60)).Title; !strings.Contains(got, "; replaced by revision 3 (by helm), which failed, too; then rolled back to 1.0 by helm, complete after less than 1s; 0 of 2 ready at its end, and 2 of 2 at the end of the story") {
+		t.Error(got)
+	}
 }
 
 func TestRollouts(t *testing.T) {
