@@ -117,27 +117,29 @@ func isReady(s *state) bool {
 }
 
 // minUnready is after which time a Pod that runs and has not become ready is told, if that is
-// so at the begin or the end of the story: 'diagnose' has the same.
+// so at the begin or the end of the story, or until it is deleted: 'diagnose' has the same.
 const minUnready = time.Minute
 
-// unreadyUntil returns until when a Pod is not ready that is not ready in a state.
-func (t *teller) unreadyUntil(pod *thing, i int) time.Time {
+// unreadyUntil returns until when a Pod is not ready that is not ready in a state, and whether it
+// becomes ready then, or has failed otherwise.
+func (t *teller) unreadyUntil(pod *thing, i int) (end time.Time, passes bool) {
 	for i+1 < len(pod.states) && !isReady(pod.states[i+1]) && !pod.states[i+1].terminating() {
 		i++
+		passes = passes || t.faultOf(pod, i) != nil
 	}
-	return t.until(pod, i)
+	return t.until(pod, i), passes || i+1 < len(pod.states) && !pod.states[i+1].terminating()
 }
 
 // notReady returns the fault of a Pod that is not ready, and neither starts nor ends: an Event
-// about it says why, or it has been ready, or it does not become so. A lost Node explains it as
-// long as it is lost.
+// about it says why, or it has been ready, or it does not become so until it is deleted. A lost
+// Node explains it as long as it is lost.
 func (t *teller) notReady(pod *thing, i int, ready bool) *fault {
 	s, until := pod.states[i], t.until(pod, i)
 	p := s.asPod()
 	if s.terminating() || isReady(s) || ended(s) || p.Spec.NodeName == "" {
 		return nil
 	}
-	end := t.unreadyUntil(pod, i)
+	end, passes := t.unreadyUntil(pod, i)
 	if node := p.Spec.NodeName; t.nodeDown(node, s.at.Add(-5*time.Second), s.at.Add(5*time.Second)) && t.nodeDown(node, end.Add(-maxTrail), end) {
 		return nil
 	}
@@ -155,7 +157,7 @@ func (t *teller) notReady(pod *thing, i int, ready bool) *fault {
 	if at := c.LastTransitionTime.Time; !at.IsZero() && at.Before(since) {
 		since = at
 	}
-	if !ok || p.Status.Phase != corev1.PodRunning || !ready && (!s.initial && !end.Equal(t.To) || end.Sub(since) < minUnready) {
+	if !ok || p.Status.Phase != corev1.PodRunning || !ready && (!s.initial && passes && !end.Equal(t.To) || end.Sub(since) < minUnready) {
 		return nil
 	}
 	return &fault{change.Fault{Class: change.NotReady, Reason: "not ready", Detail: c.Says(), Weight: 1}, s.because(c)}

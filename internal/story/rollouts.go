@@ -164,8 +164,8 @@ func (t *teller) replicaSets(th *thing, template *corev1.PodTemplateSpec) (all [
 	return all
 }
 
-// failuresOf returns the failures of a rollout's own Pods.
-func (t *teller) failuresOf(r *rollout) (all []*failure) {
+// failuresOf returns the failures of a rollout's own Pods, or those that are weak: that Pods are not ready.
+func (t *teller) failuresOf(r *rollout, weak bool) (all []*failure) {
 	own := map[string]bool{} // UIDs of its ReplicaSets
 	for _, rs := range t.replicaSets(r.workload, r.after) {
 		own[rs.uid] = true
@@ -176,7 +176,7 @@ func (t *teller) failuresOf(r *rollout) (all []*failure) {
 	}
 	for _, f := range t.failures {
 		c := f.pod.controller()
-		if f.described || c == nil || f.from.After(limit) || f.from.Before(r.from) || f.fault.Weight < 2 {
+		if f.described || c == nil || f.from.After(limit) || f.from.Before(r.from) || (f.fault.Weight < 2) != weak {
 			continue
 		}
 		at, created := f.pod.begin()
@@ -198,7 +198,7 @@ func (t *teller) failuresOf(r *rollout) (all []*failure) {
 // undoes if that had failed.
 func (t *teller) tellRollout(r, before *rollout) {
 	th := r.workload
-	failures := t.failuresOf(r)
+	failures := t.failuresOf(r, false)
 	ep := newEpisode(rankRollout, api.EpisodeInfo, r.from, r.to, false)
 	r.ep, ep.said = ep, r.proof
 	ep.workloads = []name{th.named()}
@@ -214,6 +214,10 @@ func (t *teller) tellRollout(r, before *rollout) {
 	bad := slices.DeleteFunc(slices.Clone(failures), passingFault)
 	if len(bad) == 0 && !done { // otherwise its Pods only took a while to start
 		bad = failures
+	}
+	var unready []*failure // until it was replaced
+	if over && !done {
+		unready = slices.DeleteFunc(t.failuresOf(r, true), func(f *failure) bool { return f.to.Sub(f.from) <= maxStart || passingFault(f) })
 	}
 	last := th.states[r.end-1]
 	ep.Title = t.describe(r)
@@ -244,14 +248,7 @@ func (t *teller) tellRollout(r, before *rollout) {
 				ep.Title += untilDeleted(recovered, deleted)
 			}
 		}
-		for _, f := range failures {
-			f.described = f.to.Sub(r.to) < maxTrail // of a StatefulSet, or with OnDelete, the next rollout does not end it
-			for _, e := range f.claims {
-				if f.described || e.Time.Before(r.to) {
-					ep.claims = append(ep.claims, e)
-				}
-			}
-		}
+		r.describes(failures)
 		reasons = slices.DeleteFunc(reasons, func(r string) bool { return strings.HasPrefix(r, "ProgressDeadlineExceeded") })
 		if len(reasons) > 0 {
 			ep.Title += "; " + strings.Join(reasons, "; ")
@@ -272,12 +269,16 @@ func (t *teller) tellRollout(r, before *rollout) {
 	case done:
 		ep.To = r.done
 		ep.Title += ", " + complete
-	case last.look().OnDelete() && r.before != nil && r.zero == nil:
+	case last.look().OnDelete() && r.before != nil && r.zero == nil && len(unready) == 0:
 		ep.Ongoing = !over
 		ep.Title += ", takes effect as its Pods are deleted (OnDelete): " + last.look().Progress()
 	case over:
 		r.undone = r.zero == nil
-		ep.Title += " did not complete"
+		if ep.Title += " did not complete"; len(unready) > 0 {
+			ep.Severity, ep.said = api.EpisodeWarning, t.causes(unready)
+			ep.Title += ": " + summary(unready)
+			r.describes(unready)
+		}
 	case last.look().Status.ObservedGeneration < generationOf(th, r.begin):
 		ep.Ongoing = true
 		ep.Title += " requested"
@@ -299,6 +300,18 @@ func (t *teller) tellRollout(r, before *rollout) {
 	}
 	if before == nil || !t.replaces(r, before, complete) {
 		t.add(ep)
+	}
+}
+
+// describes makes failures a part of the episode of a rollout.
+func (r *rollout) describes(failures []*failure) {
+	for _, f := range failures {
+		f.described = f.to.Sub(r.to) < maxTrail // of a StatefulSet, or with OnDelete, the next rollout does not end it
+		for _, e := range f.claims {
+			if f.described || e.Time.Before(r.to) {
+				r.ep.claims = append(r.ep.claims, e)
+			}
+		}
 	}
 }
 

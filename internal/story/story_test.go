@@ -300,6 +300,27 @@ func TestRollouts(t *testing.T) {
 	l.want("Deployment/web", 110, `10-100 failed: rollout of web from 1.0 to 1.1 (revision 2, by kubectl-set) was blocked: ProgressDeadlineExceeded: ReplicaSet "web-b" has timed out progressing; complete after 1m30s; 2 of 2 ready at its end (0 at the lowest)`)
 }
 
+// TestNeverReady: a rollout whose Pods were not ready until it was rolled back is a warning, as it was
+// while it lasted.
+func TestNeverReady(t *testing.T) {
+	onDelete := strings.NewReplacer("kind: Deployment", "kind: StatefulSet", "kind: ReplicaSet, name: web-b", "kind: StatefulSet, name: web", "uid-ReplicaSet-web-b", "uid-StatefulSet-web", "spec: {replicas", "spec: {updateStrategy: {type: OnDelete}, replicas")
+	for id, of := range map[string]*strings.Replacer{"Deployment/web": strings.NewReplacer(), "StatefulSet/web": onDelete} {
+		const some = ", replicas: 2, updatedReplicas: 1, readyReplicas: 1, currentRevision: a, updateRevision: "
+		l := newLog(t)
+		l.initial(of.Replace(deployment(1, 2, "r/web:1.0", "m", "", done(1, 2)+", currentRevision: a, updateRevision: a")))
+		l.put(10, of.Replace(deployment(2, 2, "r/web:1.1", "m", "", "observedGeneration: 2"+some+"b")))
+		l.put(10.1, replicaSet("b", "r/web:1.1", ""))
+		l.put(12, of.Replace(pod("web-b-1", "web-b", "", "", notReady)))
+		l.put(82, of.Replace(deployment(3, 2, "r/web:1.0", "m", "", "observedGeneration: 3"+some+"a")))
+		l.remove(83, "Pod/web-b-1")
+		l.put(85, of.Replace(deployment(3, 2, "r/web:1.0", "m", "", done(3, 2)+", currentRevision: a, updateRevision: a")))
+		const want = "rollout of web from 1.0 to 1.1 (by m) did not complete: 1 Pod not ready (ContainersNotReady: containers with unready status: [web]); rolled back to 1.0 by m, complete after 3s; 1 of 2 ready at its end, and 2 of 2 after another 3s"
+		if m := main(l.tell(id, 200)); m.Title != want || m.Severity != api.EpisodeWarning {
+			t.Errorf("%s: %q", id, m.Title)
+		}
+	}
+}
+
 // TestInProgress: a rollout that had begun before the story.
 func TestInProgress(t *testing.T) {
 	l := newLog(t)
