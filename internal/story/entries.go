@@ -113,7 +113,12 @@ func (t *teller) entryOf(o *Object, v Version, before *scan.Object) *entry {
 		typ = api.Added
 	}
 	e := t.entry(o, v, typ, d.Summary)
-	e.By, e.onlyStatus = names(d.By), d.OnlyStatus
+	for _, m := range d.By {
+		if m.Manager != "" {
+			e.By = words.AppendOnce(e.By, m.Manager)
+		}
+	}
+	e.onlyStatus = d.OnlyStatus
 	if d.OnlyCounters || d.OnlyStatus && v.Object.Kind == "ResourceQuota" && before != nil {
 		e.counters, e.before, e.after = true, before, v.Object
 	}
@@ -129,16 +134,6 @@ func (t *teller) entry(o *Object, v Version, typ string, what []string) *entry {
 	}}
 	t.entries = append(t.entries, e)
 	return e
-}
-
-// names returns the names of managers, each once.
-func names(managers []change.Manager) (all []string) {
-	for _, m := range managers {
-		if m.Manager != "" {
-			all = words.AppendOnce(all, m.Manager)
-		}
-	}
-	return all
 }
 
 // by returns the authors of an entry for a title, with a leading space; "" if they are not

@@ -151,7 +151,7 @@ func (t *teller) assemble() []api.Episode {
 		first.Main = true
 		first.Title += t.closing(first)
 	}
-	out := make([]api.Episode, 0, len(all))
+	var out []api.Episode
 	for _, ep := range all {
 		out = append(out, ep.Episode)
 	}
@@ -277,14 +277,13 @@ func (t *teller) closing(ep *episode) string {
 	case th == nil, t.lives != nil: // the story of a Pod says what that of its workload does
 	case th.last != nil && th.last.episode != ep:
 		return fmt.Sprintf("; %s deleted after %s%s", t.called(th), t.took(ep.From, th.gone), t.again(th))
-	case th.last != nil, !slices.Contains(Workloads, th.kind), th.controller() != nil, wants(th.final()):
-	default:
-		for i, s := range slices.Backward(th.states[:len(th.states)-1]) {
-			if wants(s) && !(ep.Kind == api.EpisodeScaling && slices.Contains(ep.claims, th.states[i+1].entry)) {
-				return "; at 0 replicas " + t.atEnd()
-			} else if wants(s) {
-				break
-			}
+	case th.last == nil && slices.Contains(Workloads, th.kind) && !wants(th.final()):
+		i := len(th.states) - 1
+		for i > 0 && !wants(th.states[i-1]) {
+			i--
+		}
+		if i > 0 && !(ep.Kind == api.EpisodeScaling && slices.Contains(ep.claims, th.states[i].entry)) {
+			return "; at 0 replicas " + t.atEnd()
 		}
 	}
 	return ""

@@ -176,21 +176,13 @@ func groupFailures(all []*failure) (groups []*group) {
 	return groups
 }
 
-// pods returns the names of the Pods of failures, each once.
-func pods(all []*failure) (pods []string) {
-	for _, f := range all {
-		pods = words.AppendOnce(pods, f.pod.key.Name())
-	}
-	return pods
-}
-
 // summary says how many Pods fail, and why: "3 Pods CrashLoopBackOff (exit 1)".
 func summary(all []*failure) string {
-	counts := map[string][]*failure{}
+	counts, pods := map[string][]*failure{}, map[string][]*thing{}
 	var reasons []string
 	for _, f := range all {
 		reasons = words.AppendOnce(reasons, f.fault.Reason)
-		counts[f.fault.Reason] = append(counts[f.fault.Reason], f)
+		counts[f.fault.Reason], pods[f.fault.Reason] = append(counts[f.fault.Reason], f), append(pods[f.fault.Reason], f.pod)
 	}
 	slices.SortStableFunc(reasons, func(a, b string) int {
 		return cmp.Or(cmp.Compare(worst(counts[b]).Weight, worst(counts[a]).Weight), cmp.Compare(len(counts[b]), len(counts[a])))
@@ -201,12 +193,11 @@ func summary(all []*failure) string {
 			said = append(said, fmt.Sprintf("%d more failed for other reasons", len(reasons)-i))
 			break
 		}
-		n := len(pods(counts[r]))
 		text := worst(counts[r]).Words()
 		if i > 0 {
 			text = r
 		}
-		said = append(said, words.Count(n, "Pod")+" "+text)
+		said = append(said, words.Count(len(byName(pods[r])), "Pod")+" "+text)
 	}
 	return strings.Join(said, ", ")
 }

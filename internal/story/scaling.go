@@ -118,16 +118,6 @@ func (t *teller) retuned(th *thing, from, to time.Time) bool {
 	})
 }
 
-// turns counts the changes of direction of steps.
-func turns(steps []step) (n int) {
-	for i := range steps {
-		if i > 0 && (steps[i].to > steps[i].from) != (steps[i-1].to > steps[i-1].from) {
-			n++
-		}
-	}
-	return n
-}
-
 // tellScaling adds the episode of some steps, of which the next one is that of a state; nil for
 // none.
 func (t *teller) tellScaling(th *thing, steps []step, next *state) {
@@ -136,6 +126,7 @@ func (t *teller) tellScaling(th *thing, steps []step, next *state) {
 	ep := newEpisode(rankScaling, api.EpisodeInfo, first.state.at, t.To, false)
 	ep.workloads = []name{th.named()}
 	low, high := first.from, first.from
+	turns := 0         // changes of direction
 	var empty []string // how long it was at zero
 	for i, s := range steps {
 		ep.claims = append(ep.claims, claim(s.state)...)
@@ -148,11 +139,14 @@ func (t *teller) tellScaling(th *thing, steps []step, next *state) {
 		if i+1 < len(steps) {
 			after = steps[i+1].state
 		}
-		if s.to == 0 {
+		if i > 0 && (s.to > s.from) != (steps[i-1].to > steps[i-1].from) {
+			turns++
+		}
+		if s.to == 0 && after != nil {
+			empty = append(empty, t.took(s.state.at, after.at))
+		}
+		if s.to == 0 || turns >= manyTurns {
 			ep.Severity = api.EpisodeWarning
-			if after != nil {
-				empty = append(empty, t.took(s.state.at, after.at))
-			}
 		}
 	}
 	title := fmt.Sprintf("%s %s scaled %d → %d", th.kind, th.key.Name(), first.from, last.to)
@@ -162,9 +156,6 @@ func (t *teller) tellScaling(th *thing, steps []step, next *state) {
 	}
 	if !mixed {
 		title += first.by + reasons(steps)
-	}
-	if turns(steps) >= manyTurns {
-		ep.Severity = api.EpisodeWarning
 	}
 	switch {
 	case !last.ready.IsZero():
