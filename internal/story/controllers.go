@@ -30,7 +30,7 @@ func (t *teller) creations() {
 			if last.Until.After(span.to) {
 				span.to = last.Until
 			}
-			for _, one := range t.spans(th, lacks) { // the last Event is not its end, but the next Pod is
+			for _, one := range t.spans(th, func(s *state) bool { return s.look().Lacks() }) { // the last Event is not its end, but the next Pod is
 				if one.from.After(span.to.Add(maxTogether)) || !one.to.After(span.to) {
 					continue
 				}
@@ -48,12 +48,6 @@ func (t *teller) creations() {
 			t.tellCreation(th, span, refused)
 		}
 	}
-}
-
-// lacks reports whether a controller has fewer Pods than it should; a Job, none.
-func lacks(s *state) bool {
-	exist, want, ok := s.look().Pods()
-	return ok && exist < want && (exist == 0 || s.o.Kind != "Job")
 }
 
 func (t *teller) tellCreation(th *thing, span span, refused []*event) {

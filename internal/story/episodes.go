@@ -277,9 +277,9 @@ func (t *teller) closing(ep *episode) string {
 	case th == nil, t.lives != nil: // the story of a Pod says what that of its workload does
 	case th.last != nil && th.last.episode != ep:
 		return fmt.Sprintf("; %s deleted after %s%s", t.called(th), t.took(ep.From, th.gone), t.again(th))
-	case th.last == nil && slices.Contains(Workloads, th.kind) && !wants(th.final()):
+	case th.last == nil && slices.Contains(Workloads, th.kind) && !th.final().look().Wanted():
 		i := len(th.states) - 1
-		for i > 0 && !wants(th.states[i-1]) {
+		for i > 0 && !th.states[i-1].look().Wanted() {
 			i--
 		}
 		if i > 0 && !(ep.Kind == api.EpisodeScaling && slices.Contains(ep.claims, th.states[i].entry)) {

@@ -170,15 +170,7 @@ func (t *teller) quotaChanges(message string, from, to time.Time) notes {
 // grew reports whether the use of a ResourceQuota grew soon after a time.
 func grew(quota *thing, at time.Time) bool {
 	before, after := quota.at(at), quota.at(at.Add(maxTogether))
-	if before == nil || after == nil {
-		return false
-	}
-	for name, used := range after.look().Status.Used {
-		if was, ok := before.look().Status.Used[name]; ok && used.Cmp(was) > 0 {
-			return true
-		}
-	}
-	return false
+	return before != nil && after != nil && after.look().UsesMore(before.look())
 }
 
 // called names a thing: with its namespace, if that is not the one of the story.

@@ -89,7 +89,7 @@ func rolloutsOf(th *thing, t *teller) (all []*rollout) {
 				if s.initial {
 					r.before, r.proof = template, addCause(nil, s.cause(field, text)) // what was before is not known
 				}
-				if runs != nil && !reflect.DeepEqual(runs, template) && (slices.ContainsFunc(templates, equalTo(template)) || t.hadTemplate(r)) {
+				if runs != nil && !reflect.DeepEqual(runs, template) && (slices.ContainsFunc(templates, func(other *corev1.PodTemplateSpec) bool { return reflect.DeepEqual(template, other) }) || t.hadTemplate(r)) {
 					r.back = true
 				}
 				all, open = append(all, r), r
@@ -99,9 +99,9 @@ func rolloutsOf(th *thing, t *teller) (all []*rollout) {
 		if open != nil {
 			observed := s.look().Status.ObservedGeneration >= generationOf(th, open.begin)
 			open.acted = open.acted || observed
-			if wants(s) {
+			if s.look().Wanted() {
 				open.zero = nil
-			} else if i > open.begin && wants(th.states[i-1]) {
+			} else if i > open.begin && th.states[i-1].look().Wanted() {
 				open.zero = s
 			}
 			if open.done.IsZero() && observed && s.look().Complete() && open.zero == nil {
@@ -120,17 +120,7 @@ func rolloutsOf(th *thing, t *teller) (all []*rollout) {
 	return all
 }
 
-// wants reports whether a workload should have Pods.
-func wants(s *state) bool {
-	_, want := s.look().Ready()
-	return want > 0
-}
-
 func generationOf(th *thing, i int) int64 { return th.states[i].look().Metadata.Generation }
-
-func equalTo(template *corev1.PodTemplateSpec) func(*corev1.PodTemplateSpec) bool {
-	return func(other *corev1.PodTemplateSpec) bool { return reflect.DeepEqual(template, other) }
-}
 
 // hadTemplate reports whether a Deployment had a ReplicaSet with the template of a rollout before
 // it: the Deployment controller compares them in the same way. It creates one only after the

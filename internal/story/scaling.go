@@ -61,11 +61,8 @@ func (t *teller) steps(th *thing) (all []step) {
 	var last *int64
 	for _, s := range th.states {
 		l := s.look()
-		now, exist, ready := l.Spec.Replicas, l.Status.Replicas, l.Status.ReadyReplicas
+		now, exist, ready := l.Scale()
 		daemons := th.kind == "DaemonSet"
-		if daemons {
-			now, exist, ready = &l.Status.DesiredNumberScheduled, l.Status.DesiredNumberScheduled, l.Status.NumberReady
-		}
 		if now == nil {
 			continue
 		}

@@ -132,3 +132,34 @@ func (o *Object) Outdated(pod *Object) bool {
 	its := pod.Metadata.Labels[label]
 	return its == "" || its != newest
 }
+
+// Wanted reports whether a workload should have Pods.
+func (o *Object) Wanted() bool {
+	_, want := o.Ready()
+	return want > 0
+}
+
+// Scale returns how many Pods a workload should have, and how many exist and are ready; nil for what
+// has no number of replicas.
+func (o *Object) Scale() (want *int64, exist, ready int64) {
+	if o.Kind == "DaemonSet" {
+		return &o.Status.DesiredNumberScheduled, o.Status.DesiredNumberScheduled, o.Status.NumberReady
+	}
+	return o.Spec.Replicas, o.Status.Replicas, o.Status.ReadyReplicas
+}
+
+// Lacks reports whether a controller has fewer Pods than it should; a Job, none.
+func (o *Object) Lacks() bool {
+	exist, want, ok := o.Pods()
+	return ok && exist < want && (exist == 0 || o.Kind != "Job")
+}
+
+// UsesMore reports whether more of a ResourceQuota is used than before.
+func (o *Object) UsesMore(before *Object) bool {
+	for name, used := range o.Status.Used {
+		if was, ok := before.Status.Used[name]; ok && used.Cmp(was) > 0 {
+			return true
+		}
+	}
+	return false
+}
