@@ -84,7 +84,10 @@ func stays(pod, node *thing, from, to time.Time) *state {
 // budgets that are about these Pods.
 func (t *teller) budgets(ep *episode, evicted []hit, waiting []*state) (all []*thing) {
 	for _, pdb := range t.ofKind("PodDisruptionBudget") {
-		selected := selectedBy(pdb)
+		selector, err := metav1.LabelSelectorAsSelector(pdb.final().look().Spec.Selector)
+		selected := func(s *state) bool {
+			return err == nil && s.thing.key.Namespace() == pdb.key.Namespace() && selector.Matches(labels.Set(s.look().Metadata.Labels))
+		}
 		last, format := time.Time{}, "; before the last of these evictions, %s allowed none for %s (healthy: %d, needed: %d)"
 		for _, h := range evicted {
 			if h.state.at.After(last) && selected(h.state) {
@@ -132,12 +135,4 @@ func (t *teller) budgets(ep *episode, evicted []hit, waiting []*state) (all []*t
 		}
 	}
 	return all
-}
-
-// selectedBy returns which states of Pods a PodDisruptionBudget selects.
-func selectedBy(pdb *thing) func(*state) bool {
-	selector, err := metav1.LabelSelectorAsSelector(pdb.final().look().Spec.Selector)
-	return func(s *state) bool {
-		return err == nil && s.thing.key.Namespace() == pdb.key.Namespace() && selector.Matches(labels.Set(s.look().Metadata.Labels))
-	}
 }

@@ -204,7 +204,8 @@ func (e *entry) join(other *entry) {
 	}
 	e.By = words.AppendOnce(slices.Clip(e.By), other.By...)
 	if e.event != nil && other.event != nil {
-		e.event.add(other.event)
+		e.event.messages = words.AppendOnce(e.event.messages, other.event.messages...)
+		e.event.objects = words.AppendOnce(e.event.objects, other.event.objects...)
 	}
 }
 

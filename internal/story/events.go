@@ -113,12 +113,6 @@ func (ev *event) class(t *teller) string {
 	return strings.Join([]string{ev.Type, ev.Reason, ev.about().Kind, ev.entry.about.String(), words.Masked(ev.Text(), func(w string) bool { return words.HasDigit(w) || words.IsName(w, ev.about().Name) })}, "\x00")
 }
 
-// add folds another Event into this one.
-func (ev *event) add(other *event) {
-	ev.messages = words.AppendOnce(ev.messages, other.messages...)
-	ev.objects = words.AppendOnce(ev.objects, other.objects...)
-}
-
 // what describes the Event.
 func (ev *event) what() []string {
 	text := change.Because(ev.Reason, ev.messages[0])

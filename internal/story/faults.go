@@ -120,16 +120,6 @@ func isReady(s *state) bool {
 // so at the begin or the end of the story, or until it is deleted: 'diagnose' has the same.
 const minUnready = time.Minute
 
-// unreadyUntil returns until when a Pod is not ready that is not ready in a state, and whether it
-// becomes ready then, or has failed otherwise.
-func (t *teller) unreadyUntil(pod *thing, i int) (end time.Time, passes bool) {
-	for i+1 < len(pod.states) && !isReady(pod.states[i+1]) && !pod.states[i+1].terminating() {
-		i++
-		passes = passes || t.faultOf(pod, i) != nil
-	}
-	return t.until(pod, i), passes || i+1 < len(pod.states) && !pod.states[i+1].terminating()
-}
-
 // notReady returns the fault of a Pod that is not ready, and neither starts nor ends: an Event
 // about it says why, or it has been ready, or it does not become so until it is deleted. A lost
 // Node explains it as long as it is lost.
@@ -139,7 +129,13 @@ func (t *teller) notReady(pod *thing, i int, ready bool) *fault {
 	if s.terminating() || isReady(s) || ended(s) || p.Spec.NodeName == "" {
 		return nil
 	}
-	end, passes := t.unreadyUntil(pod, i)
+	passes := false // it becomes ready, or fails otherwise
+	for i+1 < len(pod.states) && !isReady(pod.states[i+1]) && !pod.states[i+1].terminating() {
+		i++
+		passes = passes || t.faultOf(pod, i) != nil
+	}
+	passes = passes || i+1 < len(pod.states) && !pod.states[i+1].terminating()
+	end := t.until(pod, i)
 	if node := p.Spec.NodeName; t.nodeDown(node, s.at.Add(-5*time.Second), s.at.Add(5*time.Second)) && t.nodeDown(node, end.Add(-maxTrail), end) {
 		return nil
 	}
