@@ -75,6 +75,12 @@ func (c *Comparer) read(o *scan.Object) (*version, error) {
 	return v, nil
 }
 
+// SameSpec reports whether two versions of an object differ at most in their status, and in noise.
+func (c *Comparer) SameSpec(before, after *scan.Object) bool {
+	d, err := c.Between(before, after)
+	return err == nil && (d.OnlyStatus || d.OnlyNoise)
+}
+
 // Between compares two versions of an object. One of them may be nil: the
 // object did not exist. It fails on invalid JSON.
 func (c *Comparer) Between(before, after *scan.Object) (*Change, error) {

@@ -159,3 +159,16 @@ func LastOutput(pod *corev1.Pod) (line string, ended time.Time) {
 	}
 	return line, ended
 }
+
+// Restarts counts the restarts of a Pod's containers.
+func Restarts(p *corev1.Pod) (n int32) {
+	for _, c := range p.Status.ContainerStatuses {
+		n += c.RestartCount
+	}
+	return n
+}
+
+// Ended reports whether all containers of a Pod have ended for good.
+func Ended(p *corev1.Pod) bool {
+	return p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
+}

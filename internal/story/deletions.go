@@ -9,9 +9,8 @@ import (
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/watchkeeper/watchkeeper/internal/api"
+	"github.com/watchkeeper/watchkeeper/internal/change"
 	"github.com/watchkeeper/watchkeeper/internal/words"
 )
 
@@ -193,7 +192,7 @@ func (t *teller) unasked(pod *thing) *state {
 	case i < 0 && pod.last != nil: // without a grace period
 		s = &state{thing: pod, at: pod.gone, o: pod.final().o, entry: pod.last}
 	}
-	if s == nil || s.entry == nil || !s.entry.NotBefore.IsZero() || ended(s) {
+	if s == nil || s.entry == nil || !s.entry.NotBefore.IsZero() || change.Ended(s.asPod()) {
 		return nil
 	}
 	owner := t.byUID[string(pod.controller().UID)]
@@ -207,7 +206,7 @@ func (t *teller) unasked(pod *thing) *state {
 	}
 	active := int64(0)
 	for _, other := range t.ofKind("Pod") {
-		if was := other.at(s.at.Add(-1)); other.controlledBy(owner.uid) && was != nil && !was.terminating() && !ended(was) {
+		if was := other.at(s.at.Add(-1)); other.controlledBy(owner.uid) && was != nil && !was.terminating() && !change.Ended(was.asPod()) {
 			active++
 		}
 	}
@@ -223,12 +222,6 @@ func (t *teller) unasked(pod *thing) *state {
 		return nil
 	}
 	return s
-}
-
-// ended reports whether all containers of a Pod have ended for good.
-func ended(s *state) bool {
-	phase := s.asPod().Status.Phase
-	return phase == corev1.PodSucceeded || phase == corev1.PodFailed
 }
 
 // replaced says in an episode of deleted Pods how many of all they are, and how many their

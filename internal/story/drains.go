@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/watchkeeper/watchkeeper/internal/api"
+	"github.com/watchkeeper/watchkeeper/internal/change"
 	"github.com/watchkeeper/watchkeeper/internal/words"
 )
 
@@ -73,7 +74,7 @@ func stays(pod, node *thing, from, to time.Time) *state {
 		return nil
 	}
 	c, p := pod.controller(), end.asPod()
-	if c != nil && c.Kind == "DaemonSet" || p.Annotations[corev1.MirrorPodAnnotationKey] != "" || ended(end) {
+	if c != nil && c.Kind == "DaemonSet" || p.Annotations[corev1.MirrorPodAnnotationKey] != "" || change.Ended(end.asPod()) {
 		return nil
 	}
 	return end

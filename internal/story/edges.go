@@ -33,16 +33,6 @@ func (t *teller) bounds(at time.Time) (begin, end time.Time, hasBegin bool) {
 	return at, at, true
 }
 
-// edgeIn reports whether some of a time, or just before it, was not observed.
-func (t *teller) edgeIn(from, to time.Time) bool {
-	for at := range t.edges {
-		if at >= from.UnixNano() && at <= to.UnixNano() {
-			return true
-		}
-	}
-	return false
-}
-
 // took formats how long it was from a time to another, as far as that is known.
 func (t *teller) took(from, to time.Time) string {
 	earliest, latest, limited := t.bounds(from)

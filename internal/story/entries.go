@@ -162,7 +162,7 @@ func (t *teller) fold(entries []*entry) (out []*entry) {
 			events[key] = e
 		case e.thing == nil:
 		default:
-			if before := last[e.thing]; before != nil && before.counters && e.counters && (e.Kind != "ResourceQuota" || t.onlyStatus(before.before, e.after)) {
+			if before := last[e.thing]; before != nil && before.counters && e.counters && (e.Kind != "ResourceQuota" || t.comparer.SameSpec(before.before, e.after)) {
 				before.join(e)
 				before.after = e.after
 				continue
@@ -188,12 +188,6 @@ func (t *teller) fold(entries []*entry) (out []*entry) {
 		}
 	}
 	return out
-}
-
-// onlyStatus reports whether two versions differ in their status only.
-func (t *teller) onlyStatus(before, after *scan.Object) bool {
-	d, err := t.comparer.Between(before, after)
-	return err == nil && (d.OnlyStatus || d.OnlyNoise)
 }
 
 // join adds another entry to the ones that an entry stands for.

@@ -66,7 +66,7 @@ func (t *teller) failuresOfPods() {
 			if f.Weight >= open.fault.Weight {
 				open.fault = *f
 			}
-			open.restarts = restarts(s) - restarts(before)
+			open.restarts = change.Restarts(s.asPod()) - change.Restarts(before.asPod())
 			open.claims = append(open.claims, claim(s)...)
 		}
 		if open != nil {
@@ -130,13 +130,6 @@ func claim(s *state) []*entry {
 		return nil
 	}
 	return []*entry{s.entry}
-}
-
-func restarts(s *state) (n int32) {
-	for _, c := range s.asPod().Status.ContainerStatuses {
-		n += c.RestartCount
-	}
-	return n
 }
 
 // A group are failures of one class, of Pods of one workload, that overlap or nearly so, and
@@ -272,7 +265,7 @@ func (t *teller) otherFailures() {
 // run again, and not for as long as its back-off.
 func stillOf(all []*failure) string {
 	open := slices.DeleteFunc(slices.Clone(all), func(f *failure) bool { return f.ended })
-	if len(open) == 0 || slices.ContainsFunc(open, func(f *failure) bool { return !isReady(f.pod.final()) || ended(f.pod.final()) }) {
+	if len(open) == 0 || slices.ContainsFunc(open, func(f *failure) bool { return !isReady(f.pod.final()) || change.Ended(f.pod.final().asPod()) }) {
 		return ""
 	}
 	return "Running after a crash"

@@ -126,7 +126,7 @@ const minUnready = time.Minute
 func (t *teller) notReady(pod *thing, i int, ready bool) *fault {
 	s, until := pod.states[i], t.until(pod, i)
 	p := s.asPod()
-	if s.terminating() || isReady(s) || ended(s) || p.Spec.NodeName == "" {
+	if s.terminating() || isReady(s) || change.Ended(s.asPod()) || p.Spec.NodeName == "" {
 		return nil
 	}
 	passes := false // it becomes ready, or fails otherwise

@@ -196,7 +196,7 @@ func within(at, from, to time.Time) bool { return !at.Before(from) && !at.After(
 // podsOn returns the Pods that were on a Node in a time, and had not ended before.
 func (t *teller) podsOn(node string, from, to time.Time) (all []*thing) {
 	for _, pod := range t.ofKind("Pod") {
-		if begin := pod.at(from); pod.final().asPod().Spec.NodeName == node && pod.existed(from, to) && (begin == nil || !ended(begin)) {
+		if begin := pod.at(from); pod.final().asPod().Spec.NodeName == node && pod.existed(from, to) && (begin == nil || !change.Ended(begin.asPod())) {
 			all = append(all, pod)
 		}
 	}
@@ -207,7 +207,7 @@ func (t *teller) podsOn(node string, from, to time.Time) (all []*thing) {
 // if its deletion had been requested before, or it had ended.
 func (t *teller) disruption(pod *thing) (condition, *state) {
 	for i, s := range pod.states {
-		if i > 0 && (pod.states[i-1].terminating() || ended(pod.states[i-1])) {
+		if i > 0 && (pod.states[i-1].terminating() || change.Ended(pod.states[i-1].asPod())) {
 			break
 		}
 		if c := change.Disruption(s.asPod()); c != nil {

@@ -74,15 +74,11 @@ func (n *notes) addOne(of string, e *entry, from time.Time, explanation string, 
 	if explanation != "" {
 		of += ", " + explanation + ","
 	}
-	n.before = append(n.before, noted{e, n.t.after(e.Time, from) + of + " " + verb, other})
-}
-
-// after says how long after a time another is.
-func (t *teller) after(first, then time.Time) string {
-	if earliest, _, ok := t.bounds(first); ok && then.Sub(earliest) < 2*time.Second {
-		return "right after "
+	when := n.t.took(e.Time, from)
+	if earliest, _, ok := n.t.bounds(e.Time); ok && from.Sub(earliest) < 2*time.Second {
+		when = "right"
 	}
-	return t.took(first, then) + " after "
+	n.before = append(n.before, noted{e, when + " after " + of + " " + verb, other})
 }
 
 // tell mentions the changes in an episode: what came before begins its title, what came later

@@ -51,6 +51,10 @@ func (t *teller) outcome(ep *episode) string {
 	if lowest < ready {
 		least = fmt.Sprintf(" (%d at the lowest)", lowest)
 	}
+	gap := false // some of the time, or just before it, was not observed
+	for at := range t.edges {
+		gap = gap || at >= ep.From.UnixNano() && at <= ep.To.UnixNano()
+	}
 	switch {
 	case ep.Ongoing && ep.deletes && ready >= want:
 		return text // the status has not shown it
@@ -70,7 +74,7 @@ func (t *teller) outcome(ep *episode) string {
 				return fmt.Sprintf("; %d of %d ready at its end, and %d of %d %s", ready, want, n, enough, t.atEnd())
 			}
 		}
-	case lowest == ready && ready >= want && (ep.deletes || t.edgeIn(ep.From, ep.To)):
+	case lowest == ready && ready >= want && (ep.deletes || gap):
 		return "" // what the status has not shown, or was not observed, is not known
 	case lowest == ready && ready >= want:
 		return fmt.Sprintf("; %d of %d ready all the time", ready, want)
