@@ -154,19 +154,15 @@ func (t *teller) quotaChanges(message string, from, to time.Time) notes {
 		n.add(t.called(th), th, from, to, "")
 		for _, user := range t.ofKind("Deployment", "StatefulSet") {
 			for _, s := range t.steps(user) {
-				if s.to > s.from && s.state.entry != nil && user.key.Namespace() == th.key.Namespace() && within(s.state.at, from.Add(-maxConfig), from) && grew(th, s.state.at) {
+				before, after := th.at(s.state.at), th.at(s.state.at.Add(maxTogether))
+				grew := before != nil && after != nil && after.look().UsesMore(before.look())
+				if s.to > s.from && s.state.entry != nil && user.key.Namespace() == th.key.Namespace() && within(s.state.at, from.Add(-maxConfig), from) && grew {
 					n.addOne(t.called(user), s.state.entry, from, "", true)
 				}
 			}
 		}
 	}
 	return n
-}
-
-// grew reports whether the use of a ResourceQuota grew soon after a time.
-func grew(quota *thing, at time.Time) bool {
-	before, after := quota.at(at), quota.at(at.Add(maxTogether))
-	return before != nil && after != nil && after.look().UsesMore(before.look())
 }
 
 // called names a thing: with its namespace, if that is not the one of the story.

@@ -55,6 +55,9 @@ func (t *teller) rollouts() {
 			if i > 0 {
 				before = all[i-1]
 			}
+			if r.done.IsZero() && r.zero != nil {
+				r.to = r.zero.at
+			}
 			t.tellRollout(r, before)
 		}
 	}
@@ -110,11 +113,6 @@ func rolloutsOf(th *thing, t *teller) (all []*rollout) {
 			if rev := s.look().Metadata.Annotations[revisionAnnotation]; rev != "" && (i > open.begin || s.initial || observed) {
 				open.revision = rev
 			}
-		}
-	}
-	for _, r := range all {
-		if r.done.IsZero() && r.zero != nil {
-			r.to = r.zero.at
 		}
 	}
 	return all
