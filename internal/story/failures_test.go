@@ -431,15 +431,6 @@ func TestFailsSince(t *testing.T) {
 		"1300- failed: Deployment web: 2 Pods CrashLoopBackOff (exit 1: no database), 2 restarts; still so at the end of the story")
 }
 
-// TestNodeDeleted: the Pods on it are told, and it is told once.
-func TestNodeDeleted(t *testing.T) {
-	l := newLog(t)
-	l.initial(node("True", "KubeletReady", "", ""))
-	l.initial(pod("web-a-1", "web-a", "", "", running))
-	l.remove(20, "Node/n1")
-	l.want("Node/n1", 60, "20-20 failed: Node n1 deleted; on it Pod web-a-1")
-}
-
 // TestOwnTime: the stories of a Pod and a ReplicaSet are about the time in which they existed, and
 // about what owned them then.
 func TestOwnTime(t *testing.T) {

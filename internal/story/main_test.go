@@ -26,6 +26,7 @@ func TestFirstLine(t *testing.T) {
 		"Deployment/web: rollout of web…; Deployment web deleted after 10s, and created again by m after 10s":                            {web, stuck, "", web},
 		"Deployment/web: Deployment web deleted, and created again by m after 10s":                                                       {web, "", web},
 		"Deployment/web: rollout of web…; at 0 replicas at the end of the story":                                                         {web, stuck, deployment(2, 2, "r/web:1.1", "m", "1", done(2, 2)), deployment(3, 0, "r/web:1.1", "m", "1", done(3, 0))},
+		"Node/n1: Node n1 deleted; on it Pod a":                                                                                          {well, pod("a", "a", "", "", running), ""},
 		"Node/n1: Node n1 NotReady…; Node n1 deleted after 20s":                                                                          {well, node("Unknown", "", "", ""), well, ""},
 		"DaemonSet/agent: DaemonSet agent scaled 4 → 0 by alice (template.spec.nodeSelector.role any → edge)":                            {fmt.Sprintf(agent, 1, "any", 4), strings.Replace(fmt.Sprintf(agent, 2, "edge", 4), "observedGeneration: 2", "observedGeneration: 1", 1), fmt.Sprintf(agent, 2, "edge", 0)},
 		"Node/n1: Node n1 NotReady":                                                        {well, pod("a", "a", "", "", backOff), node("Unknown", "", "", ""), well},
