@@ -11,9 +11,7 @@ import (
 // TestGap: what is first seen after a time without observation was so at some time in it.
 func TestGap(t *testing.T) {
 	start := func() *log {
-		l := newLog(t)
-		l.initial(deployment(1, 1, "r/web:1.0", "kubectl-create", "1", done(1, 1)))
-		l.initial(replicaSet("a", "r/web:1.0", "replicas: 1"))
+		l := newLog(t, deployment(1, 1, "r/web:1.0", "kubectl-create", "1", done(1, 1)), replicaSet("a", "r/web:1.0", "replicas: 1"))
 		l.initial(pod("web-a-1", "web-a", "", "", running))
 		l.gap = at(10).In(time.FixedZone("somewhere", 3600))
 		return l

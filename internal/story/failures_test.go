@@ -57,8 +57,7 @@ func TestFailures(t *testing.T) {
 			"10-20 failed: Pod web: FailedMount (configmap not found), recovered after 10s"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			l := newLog(t)
-			l.initial(alone("web", memoryLimit, ready))
+			l := newLog(t, alone("web", memoryLimit, ready))
 			for i, s := range test.states {
 				l.put(float64(10+10*i), alone("web", memoryLimit, s))
 			}
@@ -103,8 +102,7 @@ func TestCauses(t *testing.T) {
 
 // TestLivenessProbe: of a container that the kubelet ended, the Events say why.
 func TestLivenessProbe(t *testing.T) {
-	l := newLog(t)
-	l.initial(alone("web", "", ready))
+	l := newLog(t, alone("web", "", ready))
 	l.event(5, "web.1", "Warning", "Unhealthy", "Liveness probe failed: connection refused", "Pod", "web")
 	l.event(6, "web.2", "Normal", "Killing", "Container web failed liveness probe, will be restarted", "Pod", "web")
 	l.put(10, alone("web", "", `phase: Running, containerStatuses: [{name: web, restartCount: 1, state: {terminated: {exitCode: 143, reason: Error, finishedAt: "2026-01-02T14:00:10Z"}}}]`))
@@ -113,8 +111,7 @@ func TestLivenessProbe(t *testing.T) {
 		t.Errorf("%+v", c)
 	}
 	// A probe that fails later is not why it crashed.
-	l = newLog(t)
-	l.initial(alone("web", "", ready))
+	l = newLog(t, alone("web", "", ready))
 	l.put(10, alone("web", "", crashed))
 	l.event(40, "web.2", "Normal", "Killing", "Container web failed liveness probe, will be restarted", "Pod", "web")
 	l.put(41, alone("web", "", backOff))
@@ -151,9 +148,7 @@ func node(ready, reason, message, more string) string {
 
 // TestNodeLost: a Node that is lost, and its Pods, are one episode.
 func TestNodeLost(t *testing.T) {
-	l := newLog(t)
-	l.initial(node("True", "KubeletReady", "", ""))
-	l.initial(pod("web-a-1", "web-a", "", "", running))
+	l := newLog(t, node("True", "KubeletReady", "", ""), pod("web-a-1", "web-a", "", "", running))
 	l.put(10, node("Unknown", "NodeStatusUnknown", "Kubelet stopped posting node status.", ""))
 	l.put(11, pod("web-a-1", "web-a", "", "", strings.Replace(running, `"True"`, `"False"`, 1)))
 	l.event(11, "web-a-1.1", "Warning", "NodeNotReady", "Node is not ready", "Pod", "web-a-1")
@@ -182,8 +177,7 @@ func TestNodeAfterOutage(t *testing.T) {
 		"11s after nothing was observed for 49s: " + lost:            {span(api.InGap, false, 50), span(api.NoAnswer, true, 60)},
 		lost: {span(api.InGap, true, 9), span(api.InGap, true, 70)},
 	} {
-		l := newLog(t)
-		l.initial(node("True", "KubeletReady", "", ""))
+		l := newLog(t, node("True", "KubeletReady", "", ""))
 		l.put(61, node("Unknown", "NodeStatusUnknown", "Kubelet stopped posting node status.", ""))
 		in := l.input("Node/n1", 120)
 		in.Unobserved = spans
@@ -195,9 +189,7 @@ func TestNodeAfterOutage(t *testing.T) {
 
 // TestMarkedLater: what is said of a Pod after its deletion was requested is not why.
 func TestMarkedLater(t *testing.T) {
-	l := newLog(t)
-	l.initial(node("Unknown", "NodeStatusUnknown", "Kubelet stopped posting node status.", ""))
-	l.initial(alone("web", "", ready))
+	l := newLog(t, node("Unknown", "NodeStatusUnknown", "Kubelet stopped posting node status.", ""), alone("web", "", ready))
 	const deleted = `name: web, deletionTimestamp: "2026-01-02T14:00:40Z", deletionGracePeriodSeconds: 30`
 	l.put(10, strings.Replace(alone("web", "", ready), "name: web", deleted, 1))
 	marked := fmt.Sprintf(disruption, `DeletionByTaintManager, lastTransitionTime: "2026-01-02T14:05:00Z"`, "Taint manager: deleting due to NoExecute taint")
@@ -209,9 +201,7 @@ func TestMarkedLater(t *testing.T) {
 
 // TestStays: a Node is not drained while a Pod is left that a drain would evict.
 func TestStays(t *testing.T) {
-	l := newLog(t)
-	l.initial(node("True", "", "", ""))
-	l.initial(pod("web-a-1", "web-a", "", "", running))
+	l := newLog(t, node("True", "", "", ""), pod("web-a-1", "web-a", "", "", running))
 	l.initial(pod("static", "web-a", `, annotations: {kubernetes.io/config.mirror: "1"}`, "", running))
 	l.initial(pod("done", "web-a", "", "", "phase: Succeeded"))
 	l.initial(strings.Replace(pod("agent", "web-a", "", "", running), "kind: ReplicaSet", "kind: DaemonSet", 1))
@@ -331,8 +321,7 @@ func TestQuota(t *testing.T) {
 }
 
 func TestFinalizers(t *testing.T) {
-	l := newLog(t)
-	l.initial(`{kind: Namespace, metadata: {name: old}, status: {phase: Active}}`)
+	l := newLog(t, `{kind: Namespace, metadata: {name: old}, status: {phase: Active}}`)
 	l.put(10, `{kind: Namespace, metadata: {name: old, deletionTimestamp: "2026-01-02T14:00:10Z", finalizers: [example.com/hold]}, status: {phase: Terminating}}`)
 	l.put(15, `{kind: Namespace, metadata: {name: old, deletionTimestamp: "2026-01-02T14:00:10Z", finalizers: [example.com/hold]}, status: {phase: Terminating, conditions: [{type: NamespaceFinalizersRemaining, status: "True", reason: SomeFinalizersRemain, message: "in 1 resource instances"}]}}`)
 	const because = "SomeFinalizersRemain: in 1 resource instances"
@@ -344,9 +333,7 @@ func TestFinalizers(t *testing.T) {
 
 // TestNamespace: what a Namespace waits for is named if its condition names the finalizer.
 func TestNamespace(t *testing.T) {
-	l := newLog(t)
-	l.initial(`{kind: Namespace, metadata: {name: shop}}`)
-	l.initial(`{kind: ConfigMap, metadata: {name: held, finalizers: [example.com/hold]}}`)
+	l := newLog(t, `{kind: Namespace, metadata: {name: shop}}`, `{kind: ConfigMap, metadata: {name: held, finalizers: [example.com/hold]}}`)
 	l.initial(`{kind: ConfigMap, metadata: {name: free, finalizers: [example.com/other]}}`)
 	l.put(10, `{kind: Namespace, metadata: {name: shop, deletionTimestamp: "2026-01-02T14:00:10Z"}}`)
 	l.put(11, `{kind: ConfigMap, metadata: {name: held, deletionTimestamp: "2026-01-02T14:00:11Z", finalizers: [example.com/hold]}}`)
@@ -421,8 +408,7 @@ func TestFailedEvent(t *testing.T) {
 
 // TestFailsSince: Pods that fail since long after others are told with their own time.
 func TestFailsSince(t *testing.T) {
-	l := newLog(t)
-	l.initial(replicaSet("a", "r/web:1.0", "replicas: 3"))
+	l := newLog(t, replicaSet("a", "r/web:1.0", "replicas: 3"))
 	for i, name := range []string{"web-a-1", "web-a-2", "web-a-3"} {
 		l.initial(pod(name, "web-a", "", "", running))
 		l.put([]float64{10, 1300, 1310}[i], pod(name, "web-a", "", "", backOff))
@@ -484,10 +470,7 @@ func TestSameName(t *testing.T) {
 // TestDrainThenRollout: how many Pods are ready after a rollout has begun says nothing about a
 // drain that is not over.
 func TestDrainThenRollout(t *testing.T) {
-	l := newLog(t)
-	l.initial(node("True", "", "", ""))
-	l.initial(deployment(1, 2, "r/web:1.0", "m", "1", done(1, 2)))
-	l.initial(replicaSet("a", "r/web:1.0", "replicas: 2"))
+	l := newLog(t, node("True", "", "", ""), deployment(1, 2, "r/web:1.0", "m", "1", done(1, 2)), replicaSet("a", "r/web:1.0", "replicas: 2"))
 	l.initial(pod("web-a-1", "web-a", "", "", running))
 	l.put(10, node("True", "", "", "unschedulable: true"))
 	l.put(11, pod("web-a-1", "web-a", "", "", fmt.Sprintf(disruption, "EvictionByEvictionAPI", "Eviction API: evicting")))
@@ -514,16 +497,14 @@ func TestDrainThenRollout(t *testing.T) {
 
 // TestOwnEvidence: a change that is named with a failure does not make it begin earlier.
 func TestOwnEvidence(t *testing.T) {
-	l := newLog(t)
-	l.initial(alone("web", usesConfig, ready))
+	l := newLog(t, alone("web", usesConfig, ready))
 	l.put(10, `{kind: ConfigMap, metadata: {name: settings}, data: {a: b}}`)
 	l.put(13, alone("web", usesConfig, backOff))
 	l.want("Pod/web", 60, "13- failed: 3s after ConfigMap settings, which the failed Pods use, was created: Pod web: CrashLoopBackOff (exit 1: no database), 1 restart; still so at the end of the story")
 
 	// Without an image, it has not read its configuration.
 	const pulls = `{kind: Pod, metadata: {name: web}, spec: {nodeName: n1, imagePullSecrets: [{name: registry}], containers: [{name: web, image: x, envFrom: [{configMapRef: {name: settings}}]}]}, status: {%s}}`
-	l = newLog(t)
-	l.initial(fmt.Sprintf(pulls, ready))
+	l = newLog(t, fmt.Sprintf(pulls, ready))
 	l.put(10, `{kind: ConfigMap, metadata: {name: settings}, data: {a: b}}`)
 	l.put(11, `{kind: Secret, metadata: {name: registry}, data: {a: b}}`)
 	l.put(13, fmt.Sprintf(pulls, badImage))
@@ -532,8 +513,7 @@ func TestOwnEvidence(t *testing.T) {
 
 // TestNodeLabel: a label of a Node is told, and other changes of it as before.
 func TestNodeLabel(t *testing.T) {
-	l := newLog(t)
-	l.initial(node("True", "KubeletReady", "", ""))
+	l := newLog(t, node("True", "KubeletReady", "", ""))
 	l.put(10, strings.Replace(node("True", "KubeletReady", "", ""), "name: n1", "name: n1, labels: {disk: nvme}", 1))
 	for _, s := range []float64{11, 12, 13} {
 		l.put(s, strings.Replace(node("True", fmt.Sprint(s), "", ""), "name: n1", "name: n1, labels: {disk: nvme}", 1))
@@ -619,10 +599,7 @@ func TestPodsDeleted(t *testing.T) {
 		"from a Node that is other": {"DaemonSet/agent", func(l *log) { daemon(l, 1, 1) }, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			l := newLog(t)
-			l.initial(`{kind: Namespace, metadata: {name: shop}}`)
-			l.initial(deployment(1, 3, "r/web:1.0", "kubectl-create", "1", done(1, 3)))
-			l.initial(set(3))
+			l := newLog(t, `{kind: Namespace, metadata: {name: shop}}`, deployment(1, 3, "r/web:1.0", "kubectl-create", "1", done(1, 3)), set(3))
 			for i := range 3 {
 				l.initial(pod(fmt.Sprint("web-a-", i), "web-a", "", "", running))
 			}
@@ -659,8 +636,7 @@ func TestSameReplicaSet(t *testing.T) {
 // TestChangeBeforeFailure: what was changed between a rollout and the failure of its Pods is told
 // from the failure.
 func TestChangeBeforeFailure(t *testing.T) {
-	l := newLog(t)
-	l.initial(`{kind: ConfigMap, metadata: {name: settings}, data: {url: a}}`)
+	l := newLog(t, `{kind: ConfigMap, metadata: {name: settings}, data: {url: a}}`)
 	l.put(1, deployment(1, 1, "r/web:1.0", "kubectl-create", "1", ""))
 	l.put(1.1, replicaSet("a", "r/web:1.0", ""))
 	const uses = `, volumes: [{name: c, configMap: {name: settings}}]`
@@ -677,8 +653,7 @@ func TestRefusedPods(t *testing.T) {
 	agent := func(current int) string {
 		return fmt.Sprintf(`{kind: DaemonSet, metadata: {name: agent}, spec: {template: {spec: {containers: [{name: web, image: x}]}}}, status: {desiredNumberScheduled: 3, currentNumberScheduled: %d, updatedNumberScheduled: %[1]d, numberReady: %[1]d, numberAvailable: %[1]d}}`, current)
 	}
-	l := newLog(t)
-	l.initial(agent(3))
+	l := newLog(t, agent(3))
 	l.put(20.1, agent(2))
 	l.event(20, "agent.1", "Warning", "FailedCreate", "exceeded quota: q, requested: pods=1, used: pods=7, limited: pods=2", "DaemonSet", "agent")
 	const refused = "failed: DaemonSet agent: Pods could not be created: exceeded quota: q, requested: pods=1, used: pods=7, limited: pods=2; "
@@ -689,9 +664,7 @@ func TestRefusedPods(t *testing.T) {
 
 // TestDeletedBeforeTaint: a Pod whose deletion was requested before its Node was lost was not evicted.
 func TestDeletedBeforeTaint(t *testing.T) {
-	l := newLog(t)
-	l.initial(deployment(1, 1, "r/web:1.0", "kubectl-create", "1", done(1, 1)))
-	l.initial(replicaSet("a", "r/web:1.0", "replicas: 1"))
+	l := newLog(t, deployment(1, 1, "r/web:1.0", "kubectl-create", "1", done(1, 1)), replicaSet("a", "r/web:1.0", "replicas: 1"))
 	l.initial(pod("web-a-1", "web-a", "", "", running))
 	const terminating = `, deletionTimestamp: "2026-01-02T14:00:50Z"`
 	l.put(20, pod("web-a-1", "web-a", terminating, "", running))

@@ -14,9 +14,7 @@ const available = `, conditions: [{type: Progressing, status: "True", reason: Ne
 // TestNoRollout: Pods that are missing or fail are no rollout, whatever part of it a story has.
 func TestNoRollout(t *testing.T) {
 	short := strings.Replace(done(1, 2), "readyReplicas: 2, availableReplicas: 2", "readyReplicas: 1, availableReplicas: 1", 1) + available
-	l := newLog(t)
-	l.initial(deployment(1, 2, "r/web:1.0", "kubectl-create", "1", short))
-	l.initial(replicaSet("a", "r/web:1.0", "replicas: 2"))
+	l := newLog(t, deployment(1, 2, "r/web:1.0", "kubectl-create", "1", short), replicaSet("a", "r/web:1.0", "replicas: 2"))
 	l.initial(pod("web-a-1", "web-a", "", "", backOff))
 	const crash = "Deployment web: 1 Pod CrashLoopBackOff (exit 1: no database)"
 	l.want("Deployment/web", 40, "..0- failed: "+crash+"; still so at the end of the story, with 1 of 2 ready")
@@ -34,8 +32,7 @@ func TestNoRollout(t *testing.T) {
 	want := []string{"30- info: Deployment web scaled 2 → 5 by kubectl-scale, 2 of 5 ready",
 		"31- failed: Deployment web: Pods could not be created: exceeded quota: q, used; still so at the end of the story, with 2 of 5 ready"}
 	l.want("Deployment/web", 60, append([]string{"1-2 info: Deployment web created with r/web:1.0 (revision 1, by kubectl-create), complete after 1s"}, want...)...)
-	l = newLog(t)
-	l.initial(deployment(2, 5, "r/web:1.0", "kubectl-scale", "1", done(1, 2)+available))
+	l = newLog(t, deployment(2, 5, "r/web:1.0", "kubectl-scale", "1", done(1, 2)+available))
 	l.initial(replicaSet("a", "r/web:1.0", `conditions: [{type: ReplicaFailure, status: "True", reason: FailedCreate, message: "pods is forbidden: exceeded quota: q, used"}]`))
 	l.want("Deployment/web", 60, "..0- failed: Deployment web: Pods could not be created: exceeded quota: q, used; still so at the end of the story, with 2 of 5 ready")
 }
@@ -43,9 +40,7 @@ func TestNoRollout(t *testing.T) {
 // TestFailsLater: a Pod that crashes a minute after a rollout was complete does not make it a
 // failed one.
 func TestFailsLater(t *testing.T) {
-	l := newLog(t)
-	l.initial(deployment(1, 1, "r/web:1.0", "kubectl-create", "1", done(1, 1)))
-	l.initial(replicaSet("a", "r/web:1.0", "replicas: 1"))
+	l := newLog(t, deployment(1, 1, "r/web:1.0", "kubectl-create", "1", done(1, 1)), replicaSet("a", "r/web:1.0", "replicas: 1"))
 	l.put(10, deployment(2, 1, "r/web:1.1", "kubectl-set", "1", done(1, 1)))
 	l.put(10.1, replicaSet("b", "r/web:1.1", ""))
 	l.put(11, pod("web-b-1", "web-b", "", "", running))
@@ -64,9 +59,7 @@ func TestRollback(t *testing.T) {
 		created := func(text, at string) string {
 			return strings.Replace(text, "metadata: {name", "metadata: {creationTimestamp: "+`"`+at+`", name`, 1)
 		}
-		l := newLog(t)
-		l.initial(deployment(1, 1, "r/web:1.1", "kubectl-create", "1", done(1, 1)+available))
-		l.initial(created(replicaSet("b", "r/web:1.1", ""), test.b))
+		l := newLog(t, deployment(1, 1, "r/web:1.1", "kubectl-create", "1", done(1, 1)+available), created(replicaSet("b", "r/web:1.1", ""), test.b))
 		l.gap = at(10)
 		l.put(70, created(replicaSet("a", "r/web:1.0", ""), test.a))
 		l.put(70, deployment(2, 1, "r/web:1.0", "kubectl-set", "2", done(2, 1)+available))
@@ -79,9 +72,7 @@ func TestPaused(t *testing.T) {
 	paused := func(generation int, image, manager, status string) string {
 		return strings.Replace(deployment(generation, 1, image, manager, "1", status), "spec: {", "spec: {paused: true, ", 1)
 	}
-	l := newLog(t)
-	l.initial(deployment(1, 1, "r/web:1.0", "kubectl-create", "1", done(1, 1)))
-	l.initial(replicaSet("a", "r/web:1.0", "replicas: 1"))
+	l := newLog(t, deployment(1, 1, "r/web:1.0", "kubectl-create", "1", done(1, 1)), replicaSet("a", "r/web:1.0", "replicas: 1"))
 	l.put(10, paused(2, "r/web:1.0", "kubectl-rollout", done(1, 1)))
 	l.put(20, paused(3, "r/web:1.1", "kubectl-set", done(2, 1)))
 	l.put(30, paused(4, "r/web:1.2", "kubectl-edit", done(3, 1)))
@@ -96,9 +87,7 @@ func TestPaused(t *testing.T) {
 
 // TestTwoEdits: what the controller has not seen was not rolled out.
 func TestTwoEdits(t *testing.T) {
-	l := newLog(t)
-	l.initial(deployment(1, 1, "r/web:1.0", "kubectl-create", "1", done(1, 1)))
-	l.initial(replicaSet("a", "r/web:1.0", "replicas: 1"))
+	l := newLog(t, deployment(1, 1, "r/web:1.0", "kubectl-create", "1", done(1, 1)), replicaSet("a", "r/web:1.0", "replicas: 1"))
 	l.put(10, deployment(2, 1, "r/web:1.1", "kubectl-set", "1", done(1, 1)))
 	l.put(11, deployment(3, 1, "r/web:1.2", "kubectl-edit", "1", done(1, 1)))
 	l.put(13, deployment(3, 1, "r/web:1.2", "kubectl-edit", "2", done(3, 1)))
@@ -116,12 +105,10 @@ func TestStrategies(t *testing.T) {
 	}
 	const ready = "replicas: 3, readyReplicas: 3, "
 	const onDelete, partition = "type: OnDelete", "type: RollingUpdate, rollingUpdate: {partition: 2}"
-	l := newLog(t)
-	l.initial(set(1, "r/web:1.0", onDelete, ready+"observedGeneration: 1, updatedReplicas: 3, currentRevision: a, updateRevision: b"))
+	l := newLog(t, set(1, "r/web:1.0", onDelete, ready+"observedGeneration: 1, updatedReplicas: 3, currentRevision: a, updateRevision: b"))
 	l.put(10, set(2, "r/web:1.1", onDelete, ready+"observedGeneration: 2, updatedReplicas: 0, currentRevision: a, updateRevision: c"))
 	l.want("StatefulSet/web", 20, "10- info: rollout of web from 1.0 to 1.1 (by kubectl-set), takes effect as its Pods are deleted (OnDelete): 0 of 3 Pods updated, 3 ready")
-	l = newLog(t)
-	l.initial(set(1, "r/web:1.0", partition, ready+"observedGeneration: 1, updatedReplicas: 1, currentRevision: a, updateRevision: b"))
+	l = newLog(t, set(1, "r/web:1.0", partition, ready+"observedGeneration: 1, updatedReplicas: 1, currentRevision: a, updateRevision: b"))
 	l.put(10, set(2, "r/web:1.1", partition, ready+"observedGeneration: 1, updatedReplicas: 1, currentRevision: a, updateRevision: b"))
 	l.put(12, set(2, "r/web:1.1", partition, ready+"observedGeneration: 2, updatedReplicas: 0, currentRevision: a, updateRevision: c"))
 	l.put(15, set(2, "r/web:1.1", partition, ready+"observedGeneration: 2, updatedReplicas: 1, currentRevision: a, updateRevision: c"))
@@ -138,8 +125,7 @@ func TestStrategies(t *testing.T) {
 	for status, want := range map[string]int{ // of which Pods are missing: whether it proves a rollout
 		"currentRevision: a, updateRevision: a": 0, "currentRevision: a, updateRevision: b": 1,
 	} {
-		l = newLog(t)
-		l.initial(set(2, "r/web:1.1", "type: RollingUpdate", "observedGeneration: 2, replicas: 3, readyReplicas: 2, updatedReplicas: 2, "+status))
+		l = newLog(t, set(2, "r/web:1.1", "type: RollingUpdate", "observedGeneration: 2, replicas: 3, readyReplicas: 2, updatedReplicas: 2, "+status))
 		l.put(1, set(2, "r/web:1.1", "type: RollingUpdate", "observedGeneration: 2, replicas: 3, readyReplicas: 1, updatedReplicas: 2, "+status))
 		n := 0
 		for _, line := range lines(l.tell("StatefulSet/web", 60)) {

@@ -20,9 +20,7 @@ func unready(name, since string) string {
 // lasts is told as that, and first, whatever is over.
 func TestOutlastsNode(t *testing.T) {
 	lost := func() *log {
-		l := newLog(t)
-		l.initial(node("True", "KubeletReady", "", ""))
-		l.initial(deployment(1, 2, "r/web:1.0", "kubectl-create", "1", done(1, 2)))
+		l := newLog(t, node("True", "KubeletReady", "", ""), deployment(1, 2, "r/web:1.0", "kubectl-create", "1", done(1, 2)))
 		l.initial(replicaSet("a", "r/web:1.0", "replicas: 2"))
 		l.put(10, node("Unknown", "NodeStatusUnknown", "", ""))
 		for _, name := range []string{"web-a-1", "web-a-2"} {
@@ -61,8 +59,7 @@ func TestBegunBefore(t *testing.T) {
 			"Pod web terminates, 1m40s longer than its grace period"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			l := newLog(t)
-			l.initial(test.text)
+			l := newLog(t, test.text)
 			s := l.tell(test.id, 40)
 			if m := main(s); !m.Ongoing || m.Title != test.want+"; still so at the end of the story" || m.BegunBefore != api.StoryBegin {
 				t.Errorf("%q", lines(s))
@@ -76,8 +73,7 @@ func TestBegunBefore(t *testing.T) {
 		"StatefulSet/web": {strings.NewReplacer("kind: Deployment", "kind: StatefulSet", "spec: {replicas", "spec: {updateStrategy: {type: OnDelete}, replicas").Replace(deployment(2, 2, "r/web:1.1", "m", "", "observedGeneration: 2, replicas: 2, readyReplicas: 2, updatedReplicas: 1, currentRevision: a, updateRevision: b")), "rollout of web to r/web:1.1, takes effect as its Pods are deleted (OnDelete): 1 of 2 Pods updated, 2 ready", "status.updatedReplicas"},
 		"DaemonSet/web":   {strings.NewReplacer("kind: Deployment", "kind: DaemonSet", "spec: {replicas", "spec: {updateStrategy: {type: OnDelete}, replicas").Replace(deployment(2, 2, "r/web:1.1", "m", "", "observedGeneration: 2, desiredNumberScheduled: 2, currentNumberScheduled: 2, numberAvailable: 2, numberReady: 2, updatedNumberScheduled: 1")), "rollout of web to r/web:1.1, takes effect as its Pods are deleted (OnDelete): 1 of 2 Pods updated, 2 available", "status.updatedNumberScheduled"},
 	} {
-		l := newLog(t)
-		l.initial(test.text)
+		l := newLog(t, test.text)
 		if id == "Deployment/web" {
 			l.initial(replicaSet("a", "r/web:1.0", ""))
 		}
@@ -87,8 +83,7 @@ func TestBegunBefore(t *testing.T) {
 		}
 	}
 	// What is known of it begins later than the span.
-	l := newLog(t)
-	l.initial(alone("web", "", backOff))
+	l := newLog(t, alone("web", "", backOff))
 	l.objects["Pod/web"].Since = at(10)
 	l.want("Pod/web", 40, "..10- failed: Pod web: CrashLoopBackOff (exit 1: no database); still so at the end of the story")
 	l = newLog(t) // it starts
@@ -108,8 +103,7 @@ func TestDeletedIsNotRecovered(t *testing.T) {
 		return deployment(2, 1, "r/web:1.1", "kubectl-set", "2", status+`, conditions: [{type: Available, status: "False", reason: MinimumReplicasUnavailable, message: m}]`)
 	}
 	crashing := func() *log {
-		l := newLog(t)
-		l.initial(deployment(1, 1, "r/web:1.0", "kubectl-create", "1", done(1, 1)))
+		l := newLog(t, deployment(1, 1, "r/web:1.0", "kubectl-create", "1", done(1, 1)))
 		l.put(10, deployment(2, 1, "r/web:1.1", "kubectl-set", "1", done(1, 1)))
 		l.put(10.1, replicaSet("b", "r/web:1.1", ""))
 		l.put(11, pod("web-b-1", "web-b", "", "", running))
@@ -136,8 +130,7 @@ func TestDeletedIsNotRecovered(t *testing.T) {
 // TestRunsAgain: a Pod that runs after a crash, and not for a minute, has not recovered; it is
 // not "still" OOMKilled.
 func TestRunsAgain(t *testing.T) {
-	l := newLog(t)
-	l.initial(alone("web", "", ready))
+	l := newLog(t, alone("web", "", ready))
 	l.put(10, alone("web", "", oomKilled))
 	l.want("Pod/web", 11, "10- failed: Pod web: OOMKilled (exit 137), 1 restart; still so at the end of the story")
 	l.put(12, alone("web", "", again))
@@ -152,8 +145,7 @@ func TestRunsAgain(t *testing.T) {
 func TestDeletedBetweenCrashes(t *testing.T) {
 	const deleted = `{kind: Pod, metadata: {name: web, deletionTimestamp: "2026-01-02T14:00:50Z"}, spec: {nodeName: n1, containers: [{name: web, image: x}]}, status: {%s}}`
 	const done = `phase: Succeeded, containerStatuses: [{name: web, restartCount: 1, state: {terminated: {exitCode: 0, reason: Completed}}, lastState: {terminated: {exitCode: 137, reason: OOMKilled}}}]`
-	l := newLog(t)
-	l.initial(alone("web", "", ready))
+	l := newLog(t, alone("web", "", ready))
 	l.put(10, alone("web", "", oomKilled))
 	l.put(12, alone("web", "", again))
 	l.put(20, fmt.Sprintf(deleted, again))
@@ -164,9 +156,7 @@ func TestDeletedBetweenCrashes(t *testing.T) {
 
 // TestOverAtBegin: what is over as the story begins is not its first line.
 func TestOverAtBegin(t *testing.T) {
-	l := newLog(t)
-	l.initial(node("Unknown", "NodeStatusUnknown", "Kubelet stopped posting node status.", ""))
-	l.initial(alone("web", "", ready))
+	l := newLog(t, node("Unknown", "NodeStatusUnknown", "Kubelet stopped posting node status.", ""), alone("web", "", ready))
 	l.put(0.4, node("True", "KubeletReady", "", ""))
 	l.put(10, alone("web", "", notReady))
 	l.put(20, alone("web", "", ready))
@@ -180,8 +170,7 @@ func TestOverAtBegin(t *testing.T) {
 // TestShortage: that too few Pods are ready is told after 30 seconds. Until then a Pod is replaced,
 // as many are; one that fails is told at once.
 func TestShortage(t *testing.T) {
-	l := newLog(t)
-	l.initial(deployment(1, 2, "r/web:1.0", "kubectl-create", "1", done(1, 2)))
+	l := newLog(t, deployment(1, 2, "r/web:1.0", "kubectl-create", "1", done(1, 2)))
 	l.put(10, deployment(1, 2, "r/web:1.0", "kubectl-create", "1", "observedGeneration: 1, replicas: 2, updatedReplicas: 2, readyReplicas: 1"))
 	l.want("Deployment/web", 39, "10-10 info: Deployment web: ready replicas 2 → 1; available replicas 2 → 0")
 	l.want("Deployment/web", 40, "10- warning: Deployment web: too few Pods are ready; still so at the end of the story, with 1 of 2 ready")

@@ -42,8 +42,13 @@ type log struct {
 	gap     time.Time // since when nothing was observed until the next versions; zero if it was
 }
 
-func newLog(t testing.TB) *log {
-	return &log{t: t, rv: 100, objects: map[string]*story.Object{}, alive: map[string]*scan.Object{}}
+// newLog returns a log of what there was before the first version.
+func newLog(t testing.TB, initial ...string) *log {
+	l := &log{t: t, rv: 100, objects: map[string]*story.Object{}, alive: map[string]*scan.Object{}}
+	for _, text := range initial {
+		l.initial(text)
+	}
+	return l
 }
 
 // at returns the time so many seconds after the start.
@@ -219,9 +224,7 @@ const (
 
 // failedRollout writes a rollout whose two Pods crash.
 func failedRollout(t testing.TB) *log {
-	l := newLog(t)
-	l.initial(deployment(1, 2, "r/web:1.0", "kubectl-create", "1", done(1, 2)))
-	l.initial(replicaSet("a", "r/web:1.0", "replicas: 2"))
+	l := newLog(t, deployment(1, 2, "r/web:1.0", "kubectl-create", "1", done(1, 2)), replicaSet("a", "r/web:1.0", "replicas: 2"))
 	l.put(10, deployment(2, 2, "r/web:1.1", "kubectl-set", "1", done(1, 2)))
 	l.put(10.1, replicaSet("b", "r/web:1.1", ""))
 	l.put(10.2, deployment(2, 2, "r/web:1.1", "kubectl-set", "2", "observedGeneration: 2, replicas: 3, updatedReplicas: 1, availableReplicas: 2, readyReplicas: 2"))
@@ -287,8 +290,7 @@ func TestRepaired(t *testing.T) {
 }
 
 func TestRollouts(t *testing.T) {
-	l := newLog(t)
-	l.initial(deployment(1, 2, "r/web:1.0", "kubectl-create", "1", done(1, 2)))
+	l := newLog(t, deployment(1, 2, "r/web:1.0", "kubectl-create", "1", done(1, 2)))
 	l.put(10, deployment(2, 2, "r/web:1.1", "kubectl-set", "1", done(1, 2)))
 	l.want("Deployment/web", 11, "10- info: rollout of web from 1.0 to 1.1 (by kubectl-set) requested")
 	l.put(11, deployment(2, 2, "r/web:1.1", "kubectl-set", "2", "observedGeneration: 2, updatedReplicas: 1, readyReplicas: 2"))
@@ -306,8 +308,7 @@ func TestNeverReady(t *testing.T) {
 	onDelete := strings.NewReplacer("kind: Deployment", "kind: StatefulSet", "kind: ReplicaSet, name: web-b", "kind: StatefulSet, name: web", "uid-ReplicaSet-web-b", "uid-StatefulSet-web", "spec: {replicas", "spec: {updateStrategy: {type: OnDelete}, replicas")
 	for id, of := range map[string]*strings.Replacer{"Deployment/web": strings.NewReplacer(), "StatefulSet/web": onDelete} {
 		const some = ", replicas: 2, updatedReplicas: 1, readyReplicas: 1, currentRevision: a, updateRevision: "
-		l := newLog(t)
-		l.initial(of.Replace(deployment(1, 2, "r/web:1.0", "m", "", done(1, 2)+", currentRevision: a, updateRevision: a")))
+		l := newLog(t, of.Replace(deployment(1, 2, "r/web:1.0", "m", "", done(1, 2)+", currentRevision: a, updateRevision: a")))
 		l.put(10, of.Replace(deployment(2, 2, "r/web:1.1", "m", "", "observedGeneration: 2"+some+"b")))
 		l.put(10.1, replicaSet("b", "r/web:1.1", ""))
 		l.put(12, of.Replace(pod("web-b-1", "web-b", "", "", notReady)))
@@ -323,8 +324,7 @@ func TestNeverReady(t *testing.T) {
 
 // TestInProgress: a rollout that had begun before the story.
 func TestInProgress(t *testing.T) {
-	l := newLog(t)
-	l.initial(deployment(2, 2, "r/web:1.1", "kubectl-set", "2", "observedGeneration: 2, replicas: 2, updatedReplicas: 1"))
+	l := newLog(t, deployment(2, 2, "r/web:1.1", "kubectl-set", "2", "observedGeneration: 2, replicas: 2, updatedReplicas: 1"))
 	l.put(5, deployment(2, 2, "r/web:1.1", "kubectl-set", "2", done(2, 2)))
 	l.want("Deployment/web", 10, "..0-5 info: rollout of web to r/web:1.1 (revision 2), complete after at least 5s")
 }
@@ -347,9 +347,7 @@ func TestCreatedAndDeleted(t *testing.T) {
 
 // TestNamespaceDeleted: what is in a Namespace that is deleted goes with it.
 func TestNamespaceDeleted(t *testing.T) {
-	l := newLog(t)
-	l.initial(`{kind: Namespace, metadata: {name: shop}}`)
-	l.initial(deployment(1, 2, "r/web:1.0", "kubectl-create", "1", done(1, 2)))
+	l := newLog(t, `{kind: Namespace, metadata: {name: shop}}`, deployment(1, 2, "r/web:1.0", "kubectl-create", "1", done(1, 2)))
 	l.put(10, `{kind: Namespace, metadata: {name: shop, deletionTimestamp: "2026-01-02T14:00:10Z"}}`)
 	l.put(14, deployment(1, 2, "r/web:1.0", "kubectl-create", "1", "observedGeneration: 1"))
 	s := l.want("Deployment/web", 16, "10- warning: Namespace shop terminates; still so at the end of the story")
@@ -362,8 +360,7 @@ func TestNamespaceDeleted(t *testing.T) {
 }
 
 func TestScaling(t *testing.T) {
-	l := newLog(t)
-	l.initial(deployment(1, 2, "r/web:1.0", "kubectl-create", "1", done(1, 2)))
+	l := newLog(t, deployment(1, 2, "r/web:1.0", "kubectl-create", "1", done(1, 2)))
 	l.put(10, deployment(2, 4, "r/web:1.0", "kubectl-scale", "1", done(1, 2)))
 	l.put(12, deployment(2, 4, "r/web:1.0", "kubectl-scale", "1", done(2, 3)))
 	l.want("Deployment/web", 13, "10- info: Deployment web scaled 2 → 4 by kubectl-scale, 3 of 4 ready")
@@ -409,8 +406,7 @@ func TestAutoscaler(t *testing.T) {
 // TestFollows: what a controller changes of a Deployment's ReplicaSets is no episode, and what
 // somebody else changes is.
 func TestFollows(t *testing.T) {
-	l := newLog(t)
-	l.initial(deployment(1, 2, "r/web:1.0", "m", "1", done(1, 2)))
+	l := newLog(t, deployment(1, 2, "r/web:1.0", "m", "1", done(1, 2)))
 	set := func(seconds float64, annotation, manager, status string) {
 		by := fmt.Sprintf(`annotations: {%s}, managedFields: [{manager: %s, operation: Update, time: "%v", fieldsV1: {"f:metadata": {"f:annotations": {"f:a": {}, "f:b": {}}}}}], ownerReferences`, annotation, manager, seconds)
 		l.put(seconds, strings.Replace(replicaSet("a", "r/web:1.0", status), "ownerReferences", by, 1))
@@ -426,8 +422,7 @@ func TestFollows(t *testing.T) {
 // TestScaledByTwo: each step has its author, and an autoscaler's reasons are said of its steps,
 // also if another scales within seconds of it.
 func TestScaledByTwo(t *testing.T) {
-	l := newLog(t)
-	l.initial(deployment(1, 2, "r/web:1.0", "kubectl-create", "1", done(1, 2)))
+	l := newLog(t, deployment(1, 2, "r/web:1.0", "kubectl-create", "1", done(1, 2)))
 	l.initial(`{kind: HorizontalPodAutoscaler, metadata: {name: web}, spec: {scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}}}`)
 	for i, n := range []int{4, 5, 1, 2} {
 		second, by := float64(10+16*i), "kube-controller-manager"
