@@ -19,9 +19,6 @@ type Moment struct {
 	// Ago is set if At was computed from the present time, by an age or as now. It
 	// is then a time of the present clock, which may have been set back.
 	Ago bool
-	// Now is set if At is the present of when the moment was named. What is known a moment later
-	// answers as well.
-	Now bool
 }
 
 const momentForms = "use now, an age such as 10m, 1h30m or 2d, a time such as 2026-01-31T15:04:05Z, 2026-01-31 15:04:05 or 15:04, or a resourceVersion such as 12031"
@@ -41,7 +38,7 @@ const momentForms = "use now, an age such as 10m, 1h30m or 2d, a time such as 20
 // occurrence before now. A moment may be in the future.
 func ParseMoment(text string, now time.Time) (Moment, error) {
 	if text == "now" {
-		return Moment{At: now, Ago: true, Now: true}, nil
+		return Moment{At: now, Ago: true}, nil
 	}
 	digits, marked := strings.CutPrefix(text, "rv:")
 	if rv, err := ParseRV(digits); err == nil && rv != 0 && digits[0] != '0' {

@@ -70,10 +70,6 @@ func (p *Past) LocateSynced(ctx context.Context, id kube.Resource, when kube.Mom
 		m, err = p.atRV(ctx, id, streams[last], when.RV)
 	} else {
 		m, err = atTime(ctx, streams[last], when)
-		if when.Now && unsynced == nil && errors.Is(err, history.ErrGap) { // which ended after the call began
-			when.At = p.Now()
-			m, err = atTime(ctx, streams[last], when)
-		}
 	}
 	m.Newest = true
 	if head := streams[last].Head(); err == nil && unsynced != nil && when.RV == 0 && m.RV == head.RV && when.At.After(head.At) {

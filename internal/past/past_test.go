@@ -225,27 +225,6 @@ func TestClockSetMeanwhile(t *testing.T) {
 	}
 }
 
-// TestNowInGap: where a gap ends while a read of the present waits for it, the present is after it.
-// An age is one of when it was named.
-func TestNowInGap(t *testing.T) {
-	for name, ok := range map[string]bool{"now": true, "1ms": false} {
-		c := pasttest.NewCluster(t)
-		st := c.Stream(pasttest.Pods, 100, 0)
-		now := time.Now()
-		p := newPast(t, &pasttest.Record{History: c.Store, OnSync: func() error {
-			time.Sleep(5 * time.Millisecond) // times are recorded in milliseconds
-			return st.AppendLate(nil, 110, c.At(10), time.Now())
-		}})
-		when, err := kube.ParseMoment(name, now)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if s, err := p.Locate(t.Context(), pasttest.Pods, when); (err == nil) != ok || ok && s.RV != 110 {
-			t.Errorf("%s: at %d, %v", name, s.RV, err)
-		}
-	}
-}
-
 // TestClockBehind: now is not before the newest state, whatever a clock that was set back by
 // less than a step shows.
 func TestClockBehind(t *testing.T) {
