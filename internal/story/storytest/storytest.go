@@ -29,7 +29,8 @@ func Added(whole, part api.Story) (all []api.Episode) {
 func isPart(s api.Story, e, whole api.Episode) bool {
 	short := e.Kind == api.EpisodeFailure && len(e.Causes) > 0 && e.Causes[0].Name == s.Name && whole.Severity != api.EpisodeInfo
 	lead, trail := time.Duration(0), time.Duration(0)
-	if e.Kind == api.EpisodeOther || short { // what follows an episode belongs to it
+	inRollout := e.Kind == api.EpisodeFailure && whole.Kind == api.EpisodeRollout && whole.Severity == api.EpisodeFailed
+	if e.Kind == api.EpisodeOther || short || inRollout { // what follows an episode belongs to it
 		trail = 30 * time.Second
 	}
 	if e.Severity == api.EpisodeInfo && (e.Kind == api.EpisodeOther || e.Kind == api.EpisodeConfig) { // and what it came of
@@ -42,7 +43,7 @@ func isPart(s api.Story, e, whole api.Episode) bool {
 		return false
 	}
 	// There is one rollout at a time, and of the Pods that fail in it a few are named.
-	if short || e.Kind == api.EpisodeRollout || e.Kind == api.EpisodeFailure && whole.Kind == api.EpisodeRollout && whole.Severity == api.EpisodeFailed {
+	if short || inRollout || e.Kind == api.EpisodeRollout {
 		return true
 	}
 	key := func(entry api.StoryEntry) string { return fmt.Sprint(entry.Path, entry.Kind, entry.Name) }
