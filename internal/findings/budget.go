@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/watchkeeper/watchkeeper/internal/api"
+	"github.com/watchkeeper/watchkeeper/internal/change"
 	"github.com/watchkeeper/watchkeeper/internal/words"
 )
 
@@ -37,8 +38,7 @@ func (s *State) budgetsFound(g *group) {
 		nodes, since := map[string]bool{}, cmp.Or(budgetSince(b), b.CreationTimestamp.Time)
 		for _, pod := range s.sortedPods() {
 			node := cordoned[pod.Spec.NodeName]
-			if pod.Namespace != b.Namespace || node == nil || pod.DeletionTimestamp != nil || !selector.Matches(labels.Set(pod.Labels)) ||
-				pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
+			if pod.Namespace != b.Namespace || node == nil || pod.DeletionTimestamp != nil || !selector.Matches(labels.Set(pod.Labels)) || change.Ended(pod) {
 				continue
 			}
 			f := g.of(subject, "", api.SeverityWarning)

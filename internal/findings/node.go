@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/watchkeeper/watchkeeper/internal/api"
+	"github.com/watchkeeper/watchkeeper/internal/change"
 	"github.com/watchkeeper/watchkeeper/internal/words"
 )
 
@@ -25,7 +26,7 @@ func (s *State) nodesFound(g *group) {
 		f := g.of(refOf("Node", "", node.Name), "", api.SeverityWarning)
 		f.Objects = append(f.Objects, f.Subject)
 		for _, pod := range s.pods {
-			if pod.Spec.NodeName == node.Name && pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed {
+			if pod.Spec.NodeName == node.Name && !change.Ended(pod) {
 				f.Objects = append(f.Objects, podRef(pod))
 			}
 		}
@@ -50,9 +51,8 @@ func (s *State) nodesFound(g *group) {
 // the last that the Node's kubelet has written, until they are collected as garbage.
 func (s *State) nodesDeleted(g *group) {
 	for _, pod := range s.sortedPods() {
-		done := pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 		// The list of Nodes may be a moment older than that of Pods.
-		if done || !s.deleted(pod.Spec.NodeName) || s.at("pods").Sub(pod.CreationTimestamp.Time) < minUnscheduled {
+		if change.Ended(pod) || !s.deleted(pod.Spec.NodeName) || s.at("pods").Sub(pod.CreationTimestamp.Time) < minUnscheduled {
 			continue
 		}
 		f := g.of(refOf("Node", "", pod.Spec.NodeName), "", api.SeverityWarning)
