@@ -18,6 +18,9 @@
 //     a while. A question in which namespaces the user may read counts as one: it is about
 //     each of them. The initial events of a watch count as a list; they are encoded without a
 //     turn, as the client reads them.
+//   - lists at the API server, a fourth as many, and other reads that end by themselves there,
+//     four times as many: a client that reads slowly holds up to ten seats of its priority
+//     and fairness for a list, and one for another read, and other users wait for seats.
 //   - streams: watches, each one of a multiwatch too, and other requests that last until
 //     their client ends them.
 //   - distinct selectors of watches, each of which costs time for each event.
@@ -25,6 +28,6 @@
 //   - reads of the past: whole lists, exports, and calls of the history API.
 //
 // Beyond a bound a request gets 429 with Retry-After, and a message that names the flag.
-// What the API server answers is bounded there, by its priority and fairness: the gateway
-// passes it through with the user's own credentials.
+// Writes are bounded by the API server's priority and fairness alone: the gateway passes them
+// through with the user's own credentials.
 package fairness

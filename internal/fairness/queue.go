@@ -129,6 +129,21 @@ func (q *Queue) Acquire(ctx context.Context, key string) (*Slot, error) {
 	return nil, err
 }
 
+// TryAcquire takes a slot if there is one that nobody waits for, and returns nil otherwise.
+func (q *Queue) TryAcquire(key string) *Slot {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	l := q.keys[key]
+	if l == nil {
+		l = &line{key: key}
+	}
+	if !q.isFreeLocked() || len(l.waiting) > 0 || !q.mayRun(l) {
+		return nil
+	}
+	q.keys[key] = l
+	return q.takeLocked(l)
+}
+
 func (q *Queue) isFreeLocked() bool  { return q.Slots == 0 || q.used < q.Slots }
 func (q *Queue) mayRun(l *line) bool { return q.PerKey == 0 || l.running < q.PerKey }
 

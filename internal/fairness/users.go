@@ -41,6 +41,10 @@ const (
 	maxWait        = 10 * time.Second
 	// turnsPerProcessor lets the processors work while a turn passes on.
 	turnsPerProcessor = 2
+	// passedPerList is one of how many lists a user may have at the API server, which takes up
+	// to ten of its seats for each (priority and fairness); readsPerList is how many other
+	// reads there, which take one.
+	passedPerList, readsPerList = 4, 4
 	// The seconds after which a client may ask again. client-go does so ten times.
 	listRetry, streamRetry, pastRetry = 1, 5, 5
 )
@@ -67,6 +71,8 @@ const (
 type Users struct {
 	limits Limits
 	lists  *Queue
+	passed *Queue // lists at the API server
+	reads  *Queue // other reads there
 	turns  *Queue
 	calls  *Queue // of the history API
 	*metrics
@@ -95,6 +101,8 @@ func NewUsers(l Limits) *Users {
 	return &Users{
 		limits:  l,
 		lists:   NewQueue(QueueOptions{PerKey: l.Lists, MaxWaiting: waitingPerList * l.Lists, Wait: maxWait}),
+		passed:  NewQueue(QueueOptions{PerKey: max(1, l.Lists/passedPerList), MaxWaiting: waitingPerList * l.Lists, Wait: maxWait}),
+		reads:   NewQueue(QueueOptions{PerKey: readsPerList * l.Lists, MaxWaiting: waitingPerList * l.Lists, Wait: maxWait}),
 		turns:   NewQueue(QueueOptions{Slots: turnsPerProcessor * runtime.GOMAXPROCS(0), Wait: -1}),
 		calls:   NewQueue(QueueOptions{PerKey: l.Past, MaxWaiting: waitingPerList * l.Past, Wait: maxWait}),
 		metrics: newMetrics(),
@@ -105,22 +113,50 @@ func NewUsers(l Limits) *Users {
 // List begins a list, which the caller ends when the client has read it. It waits while
 // the user has as many as it may have.
 func (u *Users) List(ctx context.Context) (end func(), err error) {
-	return u.acquire(ctx, "lists in flight", boundLists)
+	if u == nil {
+		return func() {}, nil
+	}
+	return u.acquire(ctx, u.lists, "lists in flight", boundLists)
 }
 
 // Call begins a call of the history API, which the caller ends.
 func (u *Users) Call(ctx context.Context) (end func(), err error) {
-	return u.acquire(ctx, "requests to the history in flight", boundPast)
-}
-
-func (u *Users) acquire(ctx context.Context, what string, b bound) (end func(), err error) {
-	user, ok := UserOf(ctx)
-	if u == nil || !ok {
+	if u == nil {
 		return func() {}, nil
 	}
-	q := u.lists
-	if b == boundPast {
-		q = u.calls
+	return u.acquire(ctx, u.calls, "requests to the history in flight", boundPast)
+}
+
+// Pass begins a list, or another read that ends by itself, at the API server. The caller ends
+// it when the client has read it: until then it takes seats of the API server's priority and
+// fairness. It waits while the user has as many as it may have.
+func (u *Users) Pass(ctx context.Context, list bool) (end func(), err error) {
+	switch {
+	case u == nil:
+		return func() {}, nil
+	case list:
+		return u.acquire(ctx, u.passed, "lists in flight at the API server", boundLists)
+	}
+	return u.acquire(ctx, u.reads, "reads in flight at the API server", boundLists)
+}
+
+// TryPass is Pass for a list that can be answered otherwise: it does not wait. end is nil if
+// the user has as many as it may have.
+func (u *Users) TryPass(ctx context.Context) (end func()) {
+	user, ok := UserOf(ctx)
+	if u == nil || !ok {
+		return func() {}
+	}
+	if slot := u.passed.TryAcquire(user.Name); slot != nil {
+		return slot.Release
+	}
+	return nil
+}
+
+func (u *Users) acquire(ctx context.Context, q *Queue, what string, b bound) (end func(), err error) {
+	user, ok := UserOf(ctx)
+	if !ok {
+		return func() {}, nil
 	}
 	slot, err := q.Acquire(ctx, user.Name)
 	switch {

@@ -98,6 +98,9 @@ type decline struct {
 	// soon is set for a read that the cache could answer if its first list had come, or if it
 	// were proven in time that the cache is fresh.
 	soon bool
+	// passes ends the list at the API server that the user may have for this one; nil if none
+	// has begun.
+	passes func()
 }
 
 func (d *decline) Error() string {
@@ -134,6 +137,9 @@ func (h *reads) serveParsed(w *responseRecorder, r *http.Request, read *request.
 	declined, ok := errors.AsType[*decline](err)
 	if !ok {
 		return errDeclined
+	}
+	if declined.passes != nil {
+		return declined
 	}
 	plain := read.Fields == nil && read.Speed == 0 && !read.Times
 	if plain && !h.alone(r.Context()) {

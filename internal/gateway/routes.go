@@ -5,6 +5,7 @@ package gateway
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -260,6 +261,10 @@ func (g *Gateway) answerRead(rec *responseRecorder, r, asked *http.Request, serv
 	r = asked
 	switch {
 	case declined == nil:
+	case declined.passes != nil:
+		defer declined.passes()
+		rec.source = sourcePassthrough
+		g.forward(rec, r)
 	case declined.short:
 		g.passShort(rec, r, shortWatch)
 	case declined.unproven:
@@ -324,12 +329,24 @@ func (g *Gateway) checkAPI(r *http.Request) *metav1.Status {
 // passThrough answers a request as the API server does.
 func (g *Gateway) passThrough(rec *responseRecorder, r *http.Request) {
 	rec.source = sourcePassthrough
-	if g.users != nil && request.IsLongRunning(r) {
+	switch {
+	case g.users == nil:
+	case request.IsLongRunning(r):
 		if refusal := g.openStream(rec, r); refusal != nil {
 			status.Write(rec, r, refusal)
 			return
 		}
 		defer rec.release()
+	case request.IsSafe(r.Method) && !request.Connects(request.Subresource(path.Clean(r.URL.Path))):
+		target, ok := request.ParsePath(r.URL.Path)
+		end, err := g.users.Pass(r.Context(), ok && target.Verb == request.List)
+		if refused, ok := errors.AsType[*status.Error](err); ok {
+			status.Write(rec, r, refused.Status)
+			return
+		}
+		if err == nil { // otherwise the client is gone
+			defer end()
+		}
 	}
 	g.forward(rec, r)
 }

@@ -72,13 +72,6 @@ func (f *FreshCall[T]) Do(ctx context.Context) (answer T, err error) {
 	}
 }
 
-// Paused reports whether a pause is active.
-func (f *FreshCall[T]) Paused() bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return time.Now().Before(f.notBefore)
-}
-
 // run makes calls while callers wait for one. Callers that wait for the next call when
 // one fails get ErrPaused.
 func (f *FreshCall[T]) run(base context.Context, c *call[T]) {

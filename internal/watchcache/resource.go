@@ -350,14 +350,13 @@ func (res *Resource) listed(otherColumns bool) {
 func (res *Resource) Fresh(ctx context.Context) (*timeline.View, error) { return res.prover.fresh(ctx) }
 
 // FreshSoon is Fresh for a reader that cannot wait: it fails soon unless the
-// resource is busy.
+// resource is busy, and at once for a while after it failed.
 func (res *Resource) FreshSoon(ctx context.Context) (*timeline.View, error) {
 	return res.prover.freshSoon(ctx)
 }
 
-// Pays reports whether FreshSoon is worth trying for a consistent list: not soon
-// after it failed, and not if the list is so small that asking the upstream costs no
-// more.
+// Pays reports whether a proof is worth trying for a consistent list: not if the list is so
+// small that asking the upstream costs no more.
 func (res *Resource) Pays(s *timeline.Snapshot, sel request.Selection, limit int64) bool {
 	return res.prover.pays(s, sel, limit)
 }
