@@ -41,10 +41,13 @@ const (
 	maxWait        = 10 * time.Second
 	// turnsPerProcessor lets the processors work while a turn passes on.
 	turnsPerProcessor = 2
-	// passedPerList is one of how many lists a user may have at the API server, which takes up
+	// listsPerPassed is of how many lists of a user one may be at the API server, which takes up
 	// to ten of its seats for each (priority and fairness); readsPerList is how many other
 	// reads there, which take one.
-	passedPerList, readsPerList = 4, 4
+	listsPerPassed, readsPerList = 4, 4
+	// After a list that the cache could have answered, too, the next one in its place at the
+	// API server begins this much later. A small one waits for that, a large one is the cache's.
+	largeRest, smallRest, smallWait = 2 * time.Second, 100 * time.Millisecond, 300 * time.Millisecond
 	// The seconds after which a client may ask again. client-go does so ten times.
 	listRetry, streamRetry, pastRetry = 1, 5, 5
 )
@@ -71,7 +74,8 @@ const (
 type Users struct {
 	limits Limits
 	lists  *Queue
-	passed *Queue // lists at the API server
+	passed *Queue // lists at the API server, but for small ones that the cache can answer
+	small  *Queue // those
 	reads  *Queue // other reads there
 	turns  *Queue
 	calls  *Queue // of the history API
@@ -101,7 +105,8 @@ func NewUsers(l Limits) *Users {
 	return &Users{
 		limits:  l,
 		lists:   NewQueue(QueueOptions{PerKey: l.Lists, MaxWaiting: waitingPerList * l.Lists, Wait: maxWait}),
-		passed:  NewQueue(QueueOptions{PerKey: max(1, l.Lists/passedPerList), MaxWaiting: waitingPerList * l.Lists, Wait: maxWait}),
+		passed:  NewQueue(QueueOptions{PerKey: max(1, l.Lists/listsPerPassed), MaxWaiting: waitingPerList * l.Lists, Wait: maxWait}),
+		small:   NewQueue(QueueOptions{PerKey: l.Lists, MaxWaiting: waitingPerList * l.Lists, Wait: smallWait}),
 		reads:   NewQueue(QueueOptions{PerKey: readsPerList * l.Lists, MaxWaiting: waitingPerList * l.Lists, Wait: maxWait}),
 		turns:   NewQueue(QueueOptions{Slots: turnsPerProcessor * runtime.GOMAXPROCS(0), Wait: -1}),
 		calls:   NewQueue(QueueOptions{PerKey: l.Past, MaxWaiting: waitingPerList * l.Past, Wait: maxWait}),
@@ -140,17 +145,25 @@ func (u *Users) Pass(ctx context.Context, list bool) (end func(), err error) {
 	return u.acquire(ctx, u.reads, "reads in flight at the API server", boundLists)
 }
 
-// TryPass is Pass for a list that can be answered otherwise: it does not wait. end is nil if
-// the user has as many as it may have.
-func (u *Users) TryPass(ctx context.Context) (end func()) {
+// TryPass is Pass for a list that the cache can answer, though later than the API server. end is
+// nil if it should: the user has, or had just now, as many at the API server as it may have. A
+// small list waits for a moment.
+func (u *Users) TryPass(ctx context.Context, large bool) (end func()) {
 	user, ok := UserOf(ctx)
 	if u == nil || !ok {
 		return func() {}
 	}
-	if slot := u.passed.TryAcquire(user.Name); slot != nil {
-		return slot.Release
+	var slot *Slot
+	rest := smallRest
+	if large {
+		slot, rest = u.passed.TryAcquire(user.Name), largeRest
+	} else {
+		slot, _ = u.small.Acquire(ctx, user.Name)
 	}
-	return nil
+	if slot == nil {
+		return nil
+	}
+	return func() { time.AfterFunc(rest, slot.Release) }
 }
 
 func (u *Users) acquire(ctx context.Context, q *Queue, what string, b bound) (end func(), err error) {

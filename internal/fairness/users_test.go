@@ -13,6 +13,7 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
@@ -163,6 +164,62 @@ func TestListsWait(t *testing.T) {
 			t.Error(err)
 		}
 		refusedBy(t, refuse(jane), "max-past-reads-per-user")
+	})
+}
+
+// TestPass: a user has few lists at the API server. One that the cache can answer does not wait
+// long for a place, which is free only a while after the end of the one before; another one waits.
+func TestPass(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		u := NewUsers(Limits{Lists: 8}) // 2 at the API server, 8 small ones
+		jane, john := as(t, "jane"), as(t, "john")
+		for _, large := range []bool{true, false} {
+			n, rest := 2, largeRest
+			if !large {
+				n, rest = 8, smallRest
+			}
+			var ends []func()
+			for range n {
+				ends = append(ends, u.TryPass(jane, large))
+			}
+			if u.TryPass(jane, large) != nil {
+				t.Errorf("large: %v: one more than %d passes", large, n)
+			}
+			if end := u.TryPass(john, large); end == nil {
+				t.Errorf("large: %v: another user has none", large)
+			} else {
+				end()
+			}
+			for _, end := range ends {
+				end()
+			}
+			began := time.Now()
+			for {
+				if end := u.TryPass(jane, large); end != nil {
+					end()
+					break
+				}
+				time.Sleep(time.Millisecond)
+			}
+			if took := time.Since(began); took < rest || took > rest+time.Millisecond {
+				t.Errorf("large: %v: the next one passes after %v", large, took)
+			}
+			time.Sleep(rest + time.Millisecond)
+		}
+		first, _ := u.Pass(jane, true)
+		_, _ = u.Pass(jane, true)
+		go func() {
+			time.Sleep(time.Second)
+			first()
+		}()
+		if _, err := u.Pass(jane, true); err != nil {
+			t.Error("one that waits for a place:", err)
+		}
+		_, err := u.Pass(jane, true)
+		refusedBy(t, err, "max-lists-per-user")
+		if _, err := u.Pass(jane, false); err != nil {
+			t.Error("another read beside lists:", err)
+		}
 	})
 }
 

@@ -45,6 +45,8 @@ type live struct {
 	// alone is set if the caller cannot be passed through to the API server, so that work for
 	// an answer pays.
 	alone bool
+	// patient is set for a small list of a user who may have no more of them at the API server.
+	patient bool
 }
 
 // openLive opens the store of a resource for a read. The error is a *decline if the
@@ -107,7 +109,13 @@ func (h *reads) openLive(r *http.Request, read *request.Read, res *watchcache.Re
 	}
 	consistent := read.Verb == request.List && read.Options.ResourceVersion == "" && read.Options.Continue == ""
 	if consistent && !s.projection && !s.alone && !res.Pays(&st.View.Snapshot, q.Selection, read.Options.Limit) {
-		return nil, nil, errDeclined
+		if read.Resource.Uncached() {
+			return nil, nil, errDeclined
+		}
+		if passes := h.users.TryPass(ctx, false); passes != nil {
+			return nil, nil, &decline{passes: passes}
+		}
+		s.patient = true
 	}
 	return s, q, s.reach(ctx, q)
 }
@@ -168,12 +176,13 @@ func (s *live) latest(ctx context.Context, q *query, _ int64) (state, error) {
 	if s.projection && q.Resource.Uncached() {
 		return state{}, s.decline(status.BadRequest(noProofOfEvents))
 	}
-	if s.projection || s.alone {
+	waits := s.projection || s.alone || s.patient
+	if waits {
 		prove = s.res.Fresh
 	}
 	fresh, err := prove(ctx)
-	if err != nil && !s.projection && !s.alone {
-		if passes := s.h.users.TryPass(ctx); passes != nil {
+	if err != nil && !waits {
+		if passes := s.h.users.TryPass(ctx, true); passes != nil {
 			return state{}, &decline{soon: true, passes: passes}
 		}
 		fresh, err = s.res.Fresh(ctx)
