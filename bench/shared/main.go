@@ -33,7 +33,7 @@ var (
 	users    = flag.Int("users", 0, "number of users, at least 200; 0 is 10,000, or 200 with -quick")
 	holding  = flag.Duration("hold", 0, "how long held and few count reviews; 0 is 2m, or 15s with -quick")
 	quick    = flag.Bool("quick", false, "smaller numbers, for a first look: a few minutes")
-	profiles = flag.String("profiles", "", "a directory for CPU profiles of the gateway while it answers cached requests")
+	profiles = flag.String("profiles", "", "a directory for CPU profiles of the gateway while it answers cached requests, and beside a hostile user")
 )
 
 // A scenario measures one thing, over all rounds.
@@ -50,6 +50,7 @@ var scenarios = []scenario{
 	{"held", held},
 	{"revoked", revoked},
 	{"few", few},
+	{"hostile", hostile},
 }
 
 // sizes are the numbers of the scenarios.

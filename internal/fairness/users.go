@@ -39,7 +39,8 @@ const (
 	// flight. They wait for maxWait.
 	waitingPerList = 8
 	maxWait        = 10 * time.Second
-	// turnsPerProcessor lets the processors work while a turn passes on.
+	// turnsPerProcessor lets the processors work while a turn passes on. A user has one less than
+	// there are processors.
 	turnsPerProcessor = 2
 	// listsPerPassed is of how many lists of a user one may be at the API server, which takes up
 	// to ten of its seats for each (priority and fairness); readsPerList is how many other
@@ -108,7 +109,7 @@ func NewUsers(l Limits) *Users {
 		passed:  NewQueue(QueueOptions{PerKey: max(1, l.Lists/listsPerPassed), MaxWaiting: waitingPerList * l.Lists, Wait: maxWait}),
 		small:   NewQueue(QueueOptions{PerKey: l.Lists, MaxWaiting: waitingPerList * l.Lists, Wait: smallWait}),
 		reads:   NewQueue(QueueOptions{PerKey: readsPerList * l.Lists, MaxWaiting: waitingPerList * l.Lists, Wait: maxWait}),
-		turns:   NewQueue(QueueOptions{Slots: turnsPerProcessor * runtime.GOMAXPROCS(0), Wait: -1}),
+		turns:   NewQueue(QueueOptions{Slots: turnsPerProcessor * runtime.GOMAXPROCS(0), PerKey: max(1, runtime.GOMAXPROCS(0)-1), Wait: -1}),
 		calls:   NewQueue(QueueOptions{PerKey: l.Past, MaxWaiting: waitingPerList * l.Past, Wait: maxWait}),
 		metrics: newMetrics(),
 		open:    map[string]*usage{},

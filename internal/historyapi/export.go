@@ -18,6 +18,7 @@ import (
 	"github.com/watchkeeper/watchkeeper/informer/kube"
 	"github.com/watchkeeper/watchkeeper/internal/access"
 	"github.com/watchkeeper/watchkeeper/internal/httpstream"
+	"github.com/watchkeeper/watchkeeper/internal/past"
 	"github.com/watchkeeper/watchkeeper/internal/recording"
 	"github.com/watchkeeper/watchkeeper/internal/request"
 	"github.com/watchkeeper/watchkeeper/internal/status"
@@ -79,17 +80,16 @@ func (c *call) export() (any, error) {
 	return x, nil
 }
 
+// beginExport takes a slot for an export, before anything of it is worked out.
+func (h *Handler) beginExport(ctx context.Context) (end func(), err error) {
+	end, err = h.exports.Acquire(ctx)
+	if errors.Is(err, past.ErrBusy) {
+		err = &status.Error{Status: status.TooMany(fmt.Sprintf("%d exports are being made: try again when one of them has ended", maxExports), exportRetry)}
+	}
+	return end, err
+}
+
 func (x *export) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	release, err := x.exports.Acquire(r.Context())
-	if refused, ok := errors.AsType[*status.Error](err); ok {
-		status.Write(w, r, refused.Status)
-		return
-	}
-	if err != nil {
-		status.Write(w, r, status.TooMany(fmt.Sprintf("%d exports are being made: try again when one of them has ended", maxExports), exportRetry))
-		return
-	}
-	defer release()
 	out := &exportBody{DeadlineWriter: httpstream.NewDeadlineWriter(w, httpstream.HeldTimeout), header: w.Header()}
 	defer out.Clear()
 	e := recording.Exporter{
@@ -98,7 +98,7 @@ func (x *export) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return x.documents(ctx, identity(x.r), x.selection.Resources)
 		},
 	}
-	err = e.Export(r.Context(), out, x.selection)
+	err := e.Export(r.Context(), out, x.selection)
 	switch {
 	case err == nil:
 	case out.begun:

@@ -172,14 +172,16 @@ func Parameters() map[string][]string {
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	now := h.Past.Present()
 	contact := h.contact(r, now)
-	if name, _ := cutPath(r.URL.Path); name != exportName { // exports have slots of their own
-		end, err := h.Users.Call(r.Context())
-		if err != nil {
-			h.fail(w, r, err)
-			return
-		}
-		defer end()
+	begin := h.Users.Call
+	if name, _ := cutPath(r.URL.Path); name == exportName {
+		begin = h.beginExport
 	}
+	end, err := begin(r.Context())
+	if err != nil {
+		h.fail(w, r, err)
+		return
+	}
+	defer end()
 	warnSilence(w.Header(), r, contact)
 	c := &call{Handler: h, r: r, now: now, contact: contact, store: h.Past.Store(), unsynced: map[kube.Resource]error{}, release: func() {}}
 	defer func() { c.release() }()

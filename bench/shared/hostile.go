@@ -1,0 +1,306 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/watchkeeper/watchkeeper/bench/lib/process"
+	"github.com/watchkeeper/watchkeeper/bench/lib/report"
+)
+
+const (
+	// ballast is the number of ConfigMaps that the lists of the hostile user have besides the
+	// others: 8 MB.
+	ballast          = 2000
+	ballastNamespace = "shared-ballast"
+	// teams is how many users there are at most, of whom the first is hostile.
+	teams = 30
+	// pace is the time between two lists of another user, and between two updates.
+	pace = 250 * time.Millisecond
+	// What the hostile user does at a time.
+	hostileWatches, hostileLoops, hostileReaders, hostileExports = 200, 40, 40, 20
+	// everything is a list of all ConfigMaps with a selector of its own.
+	everything = "/api/v1/configmaps?labelSelector=zzN!%3Dq"
+)
+
+// hostile measures what users get while one of them does what it can, and while it does not:
+// each lists the ConfigMaps of its namespace four times a second, and watches them.
+func hostile(r *harness) error {
+	if err := r.up(false); err != nil {
+		return err
+	}
+	if err := r.load(); err != nil {
+		return err
+	}
+	crew := r.members()
+	crew = crew[:min(len(crew), teams)]
+	front, err := r.gateway("--shared", "--cert-dir", r.work, "--kubeconfig", r.kubeconfig(), "--data-dir", filepath.Join(r.work, "data"), "--record", "core")
+	if err != nil {
+		return err
+	}
+	defer front.stop()
+	if err := front.warm(r.ctx, everywhere(nil)+"?resourceVersion=0", crew[0].header()); err != nil {
+		return err
+	}
+	for round := range *rounds {
+		var calm *teamwork
+		for _, with := range []string{"no", "yes"} {
+			r.Say("round %d: %d users; hostile: %s", round+1, len(crew)-1, with)
+			ctx, cancel := context.WithCancel(r.ctx)
+			attack := &attacker{team: newTeam(front, crew[0])}
+			if with == "yes" {
+				attack.begin(ctx)
+			}
+			profiled := front.profile("hostile-"+with, r.sizes.span)
+			w, err := r.observe(ctx, front, crew[1:])
+			cancel()
+			attack.running.Wait()
+			if err == nil {
+				err = profiled()
+			}
+			if err != nil {
+				return err
+			}
+			name := "Hostile/with=" + with
+			r.report.Add(name, len(w.lists), append(w.values(), report.Value{Of: float64(attack.answered), Unit: "hostile-answers"})...)
+			if with == "no" {
+				calm = w
+				continue
+			}
+			peak, err := process.PeakRSS(front.pid)
+			if err != nil {
+				return err
+			}
+			r.report.Add("HostileShare", len(w.lists),
+				report.Value{Of: report.Percentile(w.lists, 99) / report.Percentile(calm.lists, 99), Unit: "p99-of-calm"},
+				report.Value{Of: w.used.api.Seconds() / calm.used.api.Seconds(), Unit: "upstream-cpu-of-calm"},
+				report.Value{Of: peak, Unit: "rss-B"})
+		}
+	}
+	return nil
+}
+
+// load creates what the lists of the hostile user have, and its right to exports.
+func (r *harness) load() error {
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ballastNamespace}}
+	if _, err := r.admin.CoreV1().Namespaces().Create(r.ctx, ns, metav1.CreateOptions{}); err != nil {
+		return err
+	}
+	err := r.each(ballast, func(ctx context.Context, i int) error {
+		_, err := r.admin.CoreV1().ConfigMaps(ballastNamespace).Create(ctx, configMap(ballastNamespace, i, "0"), metav1.CreateOptions{})
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	const past = "bench-past"
+	if _, err := r.admin.RbacV1().ClusterRoles().Create(r.ctx, &rbacv1.ClusterRole{
+		ObjectMeta: metav1.ObjectMeta{Name: past},
+		Rules:      []rbacv1.PolicyRule{{NonResourceURLs: []string{"/watchkeeper/v1/history"}, Verbs: []string{"get"}}},
+	}, metav1.CreateOptions{}); err != nil {
+		return err
+	}
+	_, err = r.admin.RbacV1().ClusterRoleBindings().Create(r.ctx, &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: past},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: past},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: group()}},
+	}, metav1.CreateOptions{})
+	return err
+}
+
+// A team is the client of one user, with a connection of its own.
+type team struct {
+	person *person
+	client *http.Client
+	url    string
+}
+
+func newTeam(at *endpoint, p *person) *team {
+	t := &http.Transport{TLSClientConfig: at.target.TLS.Clone(), ForceAttemptHTTP2: true}
+	return &team{p, &http.Client{Transport: t}, "https://" + at.target.Address}
+}
+
+func (t *team) get(ctx context.Context, path string) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, t.url+path, http.NoBody)
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Authorization", "Bearer "+t.person.token)
+	return t.client.Do(req)
+}
+
+// teamwork is what the other users got.
+type teamwork struct {
+	mu      sync.Mutex
+	lists   []float64 // how long each took, in seconds
+	late    []float64 // of each event, after the update was answered
+	refused int       // answers other than 200
+	cut     int       // watches
+	used    reading
+}
+
+func (w *teamwork) values() []report.Value {
+	return []report.Value{
+		{Of: report.Percentile(w.lists, 50), Unit: "list-p50-s"}, {Of: report.Percentile(w.lists, 99), Unit: "list-p99-s"},
+		{Of: report.Percentile(w.late, 50), Unit: "event-p50-s"}, {Of: report.Percentile(w.late, 100), Unit: "event-max-s"},
+		{Of: float64(w.refused), Unit: "refused"}, {Of: float64(w.cut), Unit: "cut"},
+		{Of: w.used.api.Seconds() / w.used.took.Seconds() * 100, Unit: "upstream-cpu-%"},
+		{Of: w.used.front.Seconds() / w.used.took.Seconds() * 100, Unit: "gateway-cpu-%"},
+	}
+}
+
+// observe lets users work for a span, while a ConfigMap of their namespace is updated.
+func (r *harness) observe(ctx context.Context, front *endpoint, crew []*person) (*teamwork, error) {
+	if err := report.Sleep(ctx, settle); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, r.sizes.span)
+	defer cancel()
+	w := &teamwork{}
+	var answered sync.Map // when the update to a value was answered, by value
+	m, err := r.meter(front)
+	if err != nil {
+		return nil, err
+	}
+	var working sync.WaitGroup
+	for i, p := range crew {
+		t := newTeam(front, p)
+		working.Go(func() { t.watch(ctx, w, &answered) })
+		working.Go(func() {
+			time.Sleep(pace * time.Duration(i) / time.Duration(len(crew)))
+			for ; ctx.Err() == nil; time.Sleep(pace) {
+				t.list(ctx, w)
+			}
+		})
+	}
+	for ; ctx.Err() == nil; time.Sleep(pace) {
+		if err := r.update(crew[0].namespace, 0); err != nil {
+			return nil, err
+		}
+		answered.Store(strconv.Itoa(r.serial), time.Now())
+	}
+	working.Wait()
+	w.used, err = m.read()
+	return w, err
+}
+
+func (t *team) list(ctx context.Context, w *teamwork) {
+	start := time.Now()
+	resp, err := t.get(ctx, t.person.path())
+	if err == nil {
+		_, err = io.Copy(io.Discard, resp.Body)
+		resp.Body.Close()
+	}
+	took := time.Since(start)
+	if ctx.Err() != nil {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if err != nil || resp.StatusCode != http.StatusOK {
+		w.refused++
+	}
+	w.lists = append(w.lists, took.Seconds())
+}
+
+// watch measures how late events are.
+func (t *team) watch(ctx context.Context, w *teamwork, answered *sync.Map) {
+	resp, err := t.get(ctx, t.person.path()+fromNow)
+	if err == nil {
+		defer resp.Body.Close()
+		lines := bufio.NewScanner(resp.Body)
+		lines.Buffer(nil, 1<<20)
+		for resp.StatusCode == http.StatusOK && lines.Scan() {
+			_, value, _ := strings.Cut(lines.Text(), `"value":"`)
+			value, _, _ = strings.Cut(value, `"`)
+			if at, ok := answered.Load(value); ok {
+				w.mu.Lock()
+				w.late = append(w.late, max(0, time.Since(at.(time.Time)).Seconds()))
+				w.mu.Unlock()
+			}
+		}
+	}
+	if ctx.Err() == nil {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.cut++
+	}
+}
+
+// An attacker is the hostile user.
+type attacker struct {
+	*team
+	running  sync.WaitGroup
+	mu       sync.Mutex
+	answered int // requests with 200
+}
+
+// begin does what a user can until ctx ends.
+func (a *attacker) begin(ctx context.Context) {
+	for i := range hostileWatches {
+		a.loop(ctx, fmt.Sprintf("/api/v1/configmaps?watch=1&labelSelector=n%%21%%3D%d", i), false)
+	}
+	for range hostileLoops {
+		a.loop(ctx, everything, false)
+	}
+	for range hostileReaders {
+		a.loop(ctx, everything, true)
+	}
+	for range hostileExports {
+		a.loop(ctx, "/watchkeeper/v1/history/export", false)
+	}
+}
+
+// loop repeats a request, and reads its answers at once or a few bytes at a time.
+func (a *attacker) loop(ctx context.Context, path string, slow bool) {
+	t := a.team
+	if slow { // a connection of its own, with small buffers
+		dial := func(ctx context.Context, network, address string) (net.Conn, error) {
+			c, err := (&net.Dialer{}).DialContext(ctx, network, address)
+			if err == nil {
+				err = c.(*net.TCPConn).SetReadBuffer(4 << 10)
+			}
+			return c, err
+		}
+		config := a.client.Transport.(*http.Transport).TLSClientConfig.Clone()
+		config.NextProtos = nil
+		t = &team{a.person, &http.Client{Transport: &http.Transport{TLSClientConfig: config, DialContext: dial}}, a.url}
+	}
+	a.running.Go(func() {
+		for ctx.Err() == nil {
+			resp, err := t.get(ctx, path)
+			if err != nil {
+				continue
+			}
+			if resp.StatusCode == http.StatusOK {
+				a.mu.Lock()
+				a.answered++
+				a.mu.Unlock()
+			}
+			for slow && ctx.Err() == nil {
+				if _, err := io.CopyN(io.Discard, resp.Body, 64); err != nil {
+					break
+				}
+				time.Sleep(100 * time.Millisecond)
+			}
+			_, _ = io.Copy(io.Discard, resp.Body)
+			resp.Body.Close()
+		}
+	})
+}
