@@ -119,14 +119,17 @@ func (c *call) otherNames(r kube.Resource) []string {
 // listed returns the resources of a group version according to discovery; none if it is
 // not known now.
 func (c *call) listed(path string) []metav1.APIResource {
-	var list metav1.APIResourceList
 	if c.Documents == nil {
 		return nil
 	}
-	d := c.Documents.Find(path, "")
-	if d == nil || json.Unmarshal(d.Body, &list) != nil {
-		return nil
+	if list, ok := c.lists[path]; ok {
+		return list
 	}
+	var list metav1.APIResourceList
+	if d := c.Documents.Find(path, ""); d == nil || json.Unmarshal(d.Body, &list) != nil {
+		list.APIResources = nil
+	}
+	c.lists[path] = list.APIResources
 	return list.APIResources
 }
 
