@@ -152,6 +152,13 @@ func TestFindingsUnobserved(t *testing.T) {
 	if got := titles(0); !slices.Equal(got, []string{want}) {
 		t.Errorf("before: %q, want %q", got, want)
 	}
+	if _, err := f.Store.Stream(kube.Resource{Group: "apps", Version: "v1", Name: "deployments"}); err != nil { // it was never listed
+		t.Fatal(err)
+	}
+	want = "warning 1 resource not observed: deployments.apps nothing of them is recorded"
+	if got := titles(30); !slices.Equal(got, []string{want}) {
+		t.Errorf("never listed: %q, want %q", got, want)
+	}
 	if s, _ := statusOf(t, f.ofFindings("?at="+f.when(-5))); s.Code != http.StatusGone || s.Details.Kind != "" {
 		t.Errorf("before everything: %+v", s)
 	}

@@ -309,12 +309,12 @@ var storyResources = []string{
 	"persistentvolumeclaims", "poddisruptionbudgets.policy", "pods", "replicasets.apps", "resourcequotas", "secrets", "statefulsets.apps",
 }
 
-// notRecorded returns the resources that are not recorded, and that the story would also be
-// about.
+// notRecorded returns the resources of which nothing is recorded, and that the story would also
+// be about.
 func (w *storyWriter) notRecorded() (out []string) {
 	recorded := w.store.Resources()
 	for _, name := range storyResources {
-		if !slices.ContainsFunc(recorded, func(r kube.Resource) bool { return r.GroupResource() == name }) {
+		if !slices.ContainsFunc(recorded, func(r kube.Resource) bool { return r.GroupResource() == name && !w.begin(r).IsZero() }) {
 			out = append(out, name)
 		}
 	}

@@ -196,6 +196,11 @@ func (f *finder) lastState(r kube.Resource) (state past.State, ok bool) {
 func (f *finder) unknown(r kube.Resource, at time.Time, why error) findings.Unknown {
 	u := findings.Unknown{Resource: r.GroupResource()}
 	switch {
+	case errors.Is(why, history.ErrBefore) && f.begin(r).IsZero():
+		u.Reason = "nothing of them is recorded"
+		if why := f.Past.Missing(r); why != "" {
+			u.Reason += ": " + why
+		}
 	case errors.Is(why, history.ErrBefore):
 		u.Reason, u.Before, u.Until = "the record begins later", true, f.begin(r)
 	case errors.Is(why, history.ErrGap):

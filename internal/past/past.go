@@ -312,6 +312,9 @@ func (p *Past) Outside(namespace string) error {
 	return &status.Error{Status: status.NotFound("this recording has only namespace " + p.Only)}
 }
 
+// Missing returns why a resource that is selected has no record yet; "" if that is not known.
+func (p *Past) Missing(id kube.Resource) string { return p.record.Missing(id) }
+
 var namespaces = kube.Resource{Version: "v1", Name: "namespaces"}
 
 // NotRecorded returns the Status for a resource that is not recorded.

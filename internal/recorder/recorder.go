@@ -17,6 +17,7 @@ import (
 
 	"github.com/watchkeeper/watchkeeper/informer/kube"
 	"github.com/watchkeeper/watchkeeper/internal/history"
+	"github.com/watchkeeper/watchkeeper/internal/past"
 	"github.com/watchkeeper/watchkeeper/internal/timeline"
 	"github.com/watchkeeper/watchkeeper/internal/upstream"
 	"github.com/watchkeeper/watchkeeper/internal/watchcache"
@@ -249,12 +250,7 @@ func (r *Recorder) Sync(ctx context.Context, id kube.Resource) error {
 	}
 	t, tl := r.continuity(id).current()
 	if t == nil {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		if r.problem != nil {
-			return fmt.Errorf("%w: %w", ErrNotRecorded, r.problem)
-		}
-		return ErrNotRecorded
+		return r.notRecording(id)
 	}
 	t.check(ctx)
 	rv := t.w.position().RV
@@ -270,6 +266,29 @@ func (r *Recorder) Sync(ctx context.Context, id kube.Resource) error {
 		return err
 	}
 	return t.observed(ctx)
+}
+
+// notRecording returns why a resource is not being recorded, as far as it is known. It may be that
+// the version that the API server prefers now cannot be listed.
+func (r *Recorder) notRecording(id kube.Resource) error {
+	r.mu.Lock()
+	problem, s := r.problem, r.session
+	r.mu.Unlock()
+	if problem != nil {
+		return fmt.Errorf("%w: %w", ErrNotRecorded, problem)
+	}
+	if s != nil {
+		for _, t := range s.all() {
+			if t.id.GroupResource() != id.GroupResource() {
+				continue
+			}
+			if refused := t.refused.Load(); refused != nil {
+				return fmt.Errorf("%w: %w", ErrNotRecorded, refused)
+			}
+			return fmt.Errorf("%w: %w", ErrNotRecorded, past.ErrUnwatched)
+		}
+	}
+	return ErrNotRecorded
 }
 
 // Continued implements past.Record.

@@ -5,6 +5,7 @@ package recorder
 
 import (
 	"errors"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +14,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/informer/reflector"
+	"github.com/watchkeeper/watchkeeper/internal/past"
 )
 
 // up returns the metric that says whether recording works.
@@ -147,6 +150,25 @@ func TestPreferredVersion(t *testing.T) {
 		t.Errorf("the epochs overlap: %v, %v, %v", first.Span(), second.Span(), third.Span())
 	}
 	want(t, "the state", state(t, all[2]), "a=3 b=2")
+}
+
+// TestPreferredUnreadable: if the version that the API server prefers now cannot be read, as with a
+// conversion webhook that fails, nothing watches the resource for the record, although its other
+// version can be read.
+func TestPreferredUnreadable(t *testing.T) {
+	api := newFakeAPI(t)
+	beta := kube.Resource{Group: "example.com", Version: "v1beta1", Name: "things"}
+	api.things = "v1beta1"
+	g := api.run(t, api.recorder(t, vfs.NewMem(), "things.example.com"))
+	api.write("a", "1")
+	until(t, "the record", func() bool { return g.r.Sync(t.Context(), beta) == nil })
+	api.change(func() { api.things, api.refuse = "v1", http.StatusInternalServerError })
+	until(t, "the end of the record", func() bool { return errors.Is(g.r.Sync(t.Context(), beta), past.ErrUnwatched) })
+	api.change(func() { api.refuse = http.StatusForbidden })
+	until(t, "the refusal", func() bool {
+		_, refused := errors.AsType[*reflector.RefusedError](g.r.Sync(t.Context(), beta))
+		return refused
+	})
 }
 
 // TestPreferredAfterRead: the record of a version that has been read before begins with its newest
