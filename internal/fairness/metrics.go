@@ -33,11 +33,14 @@ func newMetrics() *metrics {
 		}, []string{"class"}),
 		rejected: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "watchkeeper_user_rejected_total",
-			Help: "Requests that got a 429 because their user was at a bound, by class and bound.",
+			Help: "Requests that got a 429 because their user was at a bound, by class and bound; api-server is that of its priority and fairness.",
 		}, []string{"class", "bound"}),
 	}
 	for c := range classes {
 		m.byClass[c] = m.requests.WithLabelValues(c.String())
+		for _, b := range bounds {
+			m.rejected.WithLabelValues(c.String(), string(b))
+		}
 	}
 	return m
 }

@@ -8,6 +8,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"log/slog"
 	"runtime"
 	"sync"
 	"time"
@@ -59,17 +60,6 @@ func orDefault[T int | int64](n *T, value T) {
 	}
 }
 
-// A bound is one of the bounds of a user, by its label in metrics.
-type bound string
-
-const (
-	boundLists     bound = "lists"
-	boundStreams   bound = "streams"
-	boundSelectors bound = "selectors"
-	boundBytes     bound = "bytes"
-	boundPast      bound = "past"
-)
-
 // Users has what each user takes, and bounds it. A nil *Users bounds nothing. It is safe
 // for concurrent use.
 type Users struct {
@@ -81,9 +71,13 @@ type Users struct {
 	turns  *Queue
 	calls  *Queue // of the history API
 	*metrics
+	log *slog.Logger
 
 	mu   sync.Mutex // guards the field below
 	open map[string]*usage
+
+	refusals sync.Mutex     // guards the field below
+	refused  map[string]int // since the last line of the log, by user; see count
 }
 
 // A usage is what a user has open.
@@ -96,8 +90,9 @@ type usage struct {
 // A selector identifies a selector of any length.
 type selector [sha256.Size]byte
 
-// NewUsers returns the users of a gateway, who have nothing open.
-func NewUsers(l Limits) *Users {
+// NewUsers returns the users of a gateway, who have nothing open. The log names those who are
+// refused something, at most once a minute each.
+func NewUsers(l Limits, log *slog.Logger) *Users {
 	orDefault(&l.Lists, DefaultLists)
 	orDefault(&l.Streams, DefaultStreams)
 	orDefault(&l.Selectors, DefaultSelectors)
@@ -112,7 +107,9 @@ func NewUsers(l Limits) *Users {
 		turns:   NewQueue(QueueOptions{Slots: turnsPerProcessor * runtime.GOMAXPROCS(0), PerKey: max(1, runtime.GOMAXPROCS(0)-1), Wait: -1}),
 		calls:   NewQueue(QueueOptions{PerKey: l.Past, MaxWaiting: waitingPerList * l.Past, Wait: maxWait}),
 		metrics: newMetrics(),
+		log:     log,
 		open:    map[string]*usage{},
+		refused: map[string]int{},
 	}
 }
 
@@ -288,12 +285,6 @@ func (u *Users) forgetLocked(user User, mine *usage) {
 	if mine.streams == 0 && mine.bytes == 0 && u.open[user.Name] == mine {
 		delete(u.open, user.Name)
 	}
-}
-
-// refuse counts a refusal, and returns it.
-func (u *Users) refuse(user User, b bound, seconds int32, message string) error {
-	u.rejected.WithLabelValues(user.Class.String(), string(b)).Inc()
-	return &status.Error{Status: status.TooMany(message, seconds)}
 }
 
 // OfUser takes a slot for the user of a request, as [Queue.Acquire] does. Without one, the error

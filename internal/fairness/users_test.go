@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"strings"
 	"sync"
@@ -36,7 +37,7 @@ func refusedBy(t *testing.T, err error, flag string) {
 
 // TestStreamsAndSelectors: each user has its own bounds, and gets back what it closes.
 func TestStreamsAndSelectors(t *testing.T) {
-	u := NewUsers(Limits{Streams: 5, Selectors: 2})
+	u := NewUsers(Limits{Streams: 5, Selectors: 2}, slog.New(slog.DiscardHandler))
 	jane, john := as(t, "jane"), as(t, "john")
 	var closers []func()
 	open := func(ctx context.Context, of string) error {
@@ -76,7 +77,7 @@ func TestStreamsAndSelectors(t *testing.T) {
 
 // TestHold: answers beyond the bound are refused, except for a single one.
 func TestHold(t *testing.T) {
-	u := NewUsers(Limits{Bytes: 100})
+	u := NewUsers(Limits{Bytes: 100}, slog.New(slog.DiscardHandler))
 	jane := as(t, "jane")
 	large, err := u.Hold(jane, 1000)
 	if err != nil {
@@ -113,7 +114,7 @@ func TestHold(t *testing.T) {
 // TestListsWait: lists beyond the bound wait, and those beyond the queue are refused.
 func TestListsWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		u := NewUsers(Limits{Lists: 2, Past: 1})
+		u := NewUsers(Limits{Lists: 2, Past: 1}, slog.New(slog.DiscardHandler))
 		jane := as(t, "jane")
 		var ends []func()
 		for range 2 {
@@ -171,7 +172,7 @@ func TestListsWait(t *testing.T) {
 // long for a place, which is free only a while after the end of the one before; another one waits.
 func TestPass(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		u := NewUsers(Limits{Lists: 8}) // 2 at the API server, 8 small ones
+		u := NewUsers(Limits{Lists: 8}, slog.New(slog.DiscardHandler)) // 2 at the API server, 8 small ones
 		jane, john := as(t, "jane"), as(t, "john")
 		for _, large := range []bool{true, false} {
 			n, rest := 2, largeRest
@@ -225,7 +226,7 @@ func TestPass(t *testing.T) {
 
 // TestTurn: a list gives its turn up while a client blocks it, and has it while it works.
 func TestTurn(t *testing.T) {
-	u := NewUsers(Limits{})
+	u := NewUsers(Limits{}, slog.New(slog.DiscardHandler))
 	u.turns = NewQueue(QueueOptions{Slots: 1, Wait: -1})
 	turn, err := u.Turn(as(t, "jane"))
 	if err != nil {
@@ -258,7 +259,7 @@ func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 
 // TestNoUser: a request without a user has no bounds, nor has anything in local mode.
 func TestNoUser(t *testing.T) {
-	for _, u := range []*Users{nil, NewUsers(Limits{Lists: 1, Streams: 1, Selectors: 1, Bytes: 1, Past: 1})} {
+	for _, u := range []*Users{nil, NewUsers(Limits{Lists: 1, Streams: 1, Selectors: 1, Bytes: 1, Past: 1}, slog.New(slog.DiscardHandler))} {
 		for range 3 {
 			_, a := u.List(t.Context())
 			_, b := u.Call(t.Context())
@@ -277,9 +278,9 @@ func TestNoUser(t *testing.T) {
 	}
 }
 
-// TestUserMetrics: metrics name classes and bounds, and no user.
+// TestUserMetrics: metrics name classes and bounds, from zero on, and no user.
 func TestUserMetrics(t *testing.T) {
-	u := NewUsers(Limits{Streams: 1})
+	u := NewUsers(Limits{Streams: 1}, slog.New(slog.DiscardHandler))
 	registry := prometheus.NewPedanticRegistry()
 	registry.MustRegister(u)
 	for _, name := range []string{"jane", "system:node:a", "system:serviceaccount:ns:a", "system:serviceaccount:ns:b"} {
@@ -295,8 +296,23 @@ func TestUserMetrics(t *testing.T) {
 # HELP watchkeeper_user_buffered_bytes Answers that are in memory until their clients have read them.
 # TYPE watchkeeper_user_buffered_bytes gauge
 watchkeeper_user_buffered_bytes 7
-# HELP watchkeeper_user_rejected_total Requests that got a 429 because their user was at a bound, by class and bound.
+# HELP watchkeeper_user_rejected_total Requests that got a 429 because their user was at a bound, by class and bound; api-server is that of its priority and fairness.
 # TYPE watchkeeper_user_rejected_total counter
+watchkeeper_user_rejected_total{bound="api-server",class="node"} 0
+watchkeeper_user_rejected_total{bound="api-server",class="serviceaccount"} 0
+watchkeeper_user_rejected_total{bound="api-server",class="user"} 0
+watchkeeper_user_rejected_total{bound="bytes",class="node"} 0
+watchkeeper_user_rejected_total{bound="bytes",class="serviceaccount"} 0
+watchkeeper_user_rejected_total{bound="bytes",class="user"} 0
+watchkeeper_user_rejected_total{bound="lists",class="node"} 0
+watchkeeper_user_rejected_total{bound="lists",class="serviceaccount"} 0
+watchkeeper_user_rejected_total{bound="lists",class="user"} 0
+watchkeeper_user_rejected_total{bound="past",class="node"} 0
+watchkeeper_user_rejected_total{bound="past",class="serviceaccount"} 0
+watchkeeper_user_rejected_total{bound="past",class="user"} 0
+watchkeeper_user_rejected_total{bound="selectors",class="node"} 0
+watchkeeper_user_rejected_total{bound="selectors",class="serviceaccount"} 0
+watchkeeper_user_rejected_total{bound="selectors",class="user"} 0
 watchkeeper_user_rejected_total{bound="streams",class="node"} 1
 watchkeeper_user_rejected_total{bound="streams",class="serviceaccount"} 2
 watchkeeper_user_rejected_total{bound="streams",class="user"} 1
@@ -316,9 +332,42 @@ watchkeeper_user_streams{class="user"} 1
 	}
 }
 
+// TestRefusalsLogged: the log names a user who is refused something at once, and then once a minute
+// with how many requests were.
+func TestRefusalsLogged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out bytes.Buffer
+		u := NewUsers(Limits{}, slog.New(slog.NewTextHandler(&out, nil)))
+		want := func(n int, text string) {
+			t.Helper()
+			synctest.Wait()
+			u.refusals.Lock()
+			defer u.refusals.Unlock()
+			if lines := strings.Split(strings.TrimSpace(out.String()), "\n"); len(lines) != n || !strings.Contains(lines[n-1], text) {
+				t.Errorf("%q\nwant %d lines, the last with %q", lines, n, text)
+			}
+		}
+		for range 3 {
+			u.RefusedUpstream(as(t, "jane"))
+		}
+		want(1, "user=jane bound=api-server")
+		u.RefusedUpstream(as(t, "john"))
+		want(2, "user=john")
+		time.Sleep(logPause + time.Second)
+		want(3, "user=jane requests=2 within=1m0s")
+		u.RefusedUpstream(as(t, "john"))
+		want(4, "user=john bound=")
+		time.Sleep(2 * logPause)
+		want(4, "user=john bound=")
+		if len(u.refused) != 0 {
+			t.Errorf("left over: %v", u.refused)
+		}
+	})
+}
+
 // TestUsersAtOnce: many users at once keep their bounds, and leave nothing.
 func TestUsersAtOnce(t *testing.T) {
-	u := NewUsers(Limits{Streams: 8, Selectors: 3, Bytes: 100})
+	u := NewUsers(Limits{Streams: 8, Selectors: 3, Bytes: 100}, slog.New(slog.DiscardHandler))
 	var running sync.WaitGroup
 	for n := range 32 {
 		ctx := as(t, fmt.Sprint("user-", n%4))

@@ -167,7 +167,7 @@ func New(opts Options) (*Gateway, error) {
 		if h.access != nil {
 			h.access.Shared, h.access.Server = g.shared, h.checkServer
 		}
-		g.users = fairness.NewUsers(opts.Limits)
+		g.users = fairness.NewUsers(opts.Limits, opts.Logger)
 		if h.users = g.users; h.past != nil {
 			h.past.Lists.PerUser(g.users, "lists of the past in flight")
 		}

@@ -263,8 +263,7 @@ func (g *Gateway) answerRead(rec *responseRecorder, r, asked *http.Request, serv
 	case declined == nil:
 	case declined.passes != nil:
 		defer declined.passes()
-		rec.source = sourcePassthrough
-		g.forward(rec, r)
+		g.passOn(rec, r)
 	case declined.short:
 		g.passShort(rec, r, shortWatch)
 	case declined.unproven:
@@ -328,7 +327,6 @@ func (g *Gateway) checkAPI(r *http.Request) *metav1.Status {
 
 // passThrough answers a request as the API server does.
 func (g *Gateway) passThrough(rec *responseRecorder, r *http.Request) {
-	rec.source = sourcePassthrough
 	switch {
 	case g.users == nil:
 	case request.IsLongRunning(r):
@@ -348,7 +346,15 @@ func (g *Gateway) passThrough(rec *responseRecorder, r *http.Request) {
 			defer end()
 		}
 	}
-	g.forward(rec, r)
+	g.passOn(rec, r)
+}
+
+// passOn is passThrough after the bounds of the user.
+func (g *Gateway) passOn(rec *responseRecorder, r *http.Request) {
+	rec.source = sourcePassthrough
+	if g.forward(rec, r); rec.code == http.StatusTooManyRequests {
+		g.users.RefusedUpstream(r.Context())
+	}
 }
 
 // forward forwards a request to the API server.

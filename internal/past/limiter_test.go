@@ -5,6 +5,7 @@ package past
 
 import (
 	"errors"
+	"log/slog"
 	"net/http"
 	"strings"
 	"testing"
@@ -45,7 +46,7 @@ func TestLimiterPerUser(t *testing.T) {
 	for _, tt := range []struct{ slots, limit, share int }{{4, 3, 3}, {4, 9, 3}, {2, 2, 1}, {1, 2, 1}} {
 		synctest.Test(t, func(t *testing.T) {
 			l := NewLimiter("list", tt.slots, 0)
-			l.PerUser(fairness.NewUsers(fairness.Limits{Past: tt.limit}), "lists of the past in flight")
+			l.PerUser(fairness.NewUsers(fairness.Limits{Past: tt.limit}, slog.New(slog.DiscardHandler)), "lists of the past in flight")
 			greedy := fairness.WithUser(t.Context(), fairness.UserNamed("greedy"))
 			var releases []func()
 			for range tt.share {
