@@ -251,6 +251,11 @@ func TestInstall(t *testing.T) {
 		}
 		followed(t, clientConfig(t, namespace, p.URL, admin), namespace)
 	}
+	// The API server has a queue of its own for the gateways' requests.
+	metrics, err := api.CoreV1().RESTClient().Get().AbsPath("/metrics").DoRaw(t.Context())
+	if want := `apiserver_flowcontrol_dispatched_requests_total{flow_schema="` + namespace + "-" + name + `"`; err != nil || !bytes.Contains(metrics, []byte(want)) {
+		t.Errorf("no %s: %v", want, err)
+	}
 	// An upgrade leaves what the gateways have written.
 	data := func() (secret map[string][]byte, ca string) {
 		t.Helper()
