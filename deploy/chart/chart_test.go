@@ -154,7 +154,9 @@ func golden(t *testing.T, file, got string) {
 func TestBadValues(t *testing.T) {
 	for text, want := range map[string]string{
 		"replicas: two":                                    "at '/replicas': got string, want integer",
-		"replicas: 0":                                      "at '/replicas': minimum: got 0, want 1",
+		"replicas: -1":                                     "at '/replicas': minimum: got -1, want 0",
+		"tls: {secretName: a}":                             "at '/tls/secretName': value must be ''",
+		"extraVolumeMounts: [{name: a}]":                   "at '/extraVolumeMounts/0': missing property 'mountPath'",
 		"replica: 2":                                       "at '': additional properties 'replica' not allowed",
 		"tls: {mode: letsEncrypt}":                         "at '/tls/mode': value must be one of 'selfSigned', 'certManager', 'secret'",
 		"tls: {mode: secret}":                              "at '/tls/secretName': minLength: got 0, want 1",
@@ -192,9 +194,26 @@ func TestBadValues(t *testing.T) {
 	}
 }
 
+// TestBadSizes: a volume on which nothing would be recorded, and a history that is larger than its
+// volume.
+func TestBadSizes(t *testing.T) {
+	for text, want := range map[string]string{
+		"{enabled: true, volume: {size: 100Mi}}": "recording.volume.size is 100Mi: it has to be 1G or more",
+		"{enabled: true, maxBytes: 50Gi}":        "recording.maxBytes is 50Gi, which is more than the volume has (recording.volume.size, 10Gi)",
+	} {
+		values := map[string]any{}
+		if err := yaml.Unmarshal([]byte("recording: "+text), &values); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := render(values); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", text, err, want)
+		}
+	}
+}
+
 // TestSizes: nine tenths of a volume, or of a limit, in bytes.
 func TestSizes(t *testing.T) {
-	for size, want := range map[string]string{"10Gi": "9663676416", "1.5Gi": "1449551462", "500M": "450000000", "1000000": "900000", "2Ti": "1979120929996"} {
+	for size, want := range map[string]string{"10Gi": "9663676416", "1.5Gi": "1449551462", "5000M": "4500000000", "1000000000": "900000000", "2Ti": "1979120929996"} {
 		objects, _, err := render(map[string]any{"recording": map[string]any{"enabled": true, "volume": map[string]any{"size": size}}})
 		if err != nil || !strings.Contains(objects, "--history-max-bytes="+want+"\n") {
 			i := strings.Index(objects, "--history-max-bytes")

@@ -61,7 +61,7 @@ spec:
       allowPrivilegeEscalation: false
       readOnlyRootFilesystem: true
       capabilities: {drop: [ALL]}
-    {{- if or .Values.recording.enabled (ne .Values.tls.mode "selfSigned") }}
+    {{- if or .Values.recording.enabled .Values.extraVolumeMounts (ne .Values.tls.mode "selfSigned") }}
     volumeMounts:
     {{- if .Values.recording.enabled }}
     - {name: history, mountPath: /var/lib/watchkeeper}
@@ -69,11 +69,19 @@ spec:
     {{- if ne .Values.tls.mode "selfSigned" }}
     - {name: tls, mountPath: /etc/watchkeeper/tls, readOnly: true}
     {{- end }}
+    {{- with .Values.extraVolumeMounts }}
+    {{- toYaml . | nindent 4 }}
     {{- end }}
-  {{- if ne .Values.tls.mode "selfSigned" }}
+    {{- end }}
+  {{- if or .Values.extraVolumes (ne .Values.tls.mode "selfSigned") }}
   volumes:
+  {{- if ne .Values.tls.mode "selfSigned" }}
   - name: tls
     secret: {secretName: {{ include "watchkeeper.tlsSecret" . }}}
+  {{- end }}
+  {{- with .Values.extraVolumes }}
+  {{- toYaml . | nindent 2 }}
+  {{- end }}
   {{- end }}
   {{- with .Values.topologySpread }}
   topologySpreadConstraints:
@@ -127,9 +135,23 @@ spec:
 - --record-exclude={{ join "," . }}
 {{- end }}
 - --history-max-age={{ .Values.recording.maxAge }}
-- --history-max-bytes={{ .Values.recording.maxBytes | default (include "watchkeeper.nineTenths" .Values.recording.volume.size) }}
+{{- $size := .Values.recording.volume.size }}
+{{- $bytes := include "watchkeeper.bytes" $size | int64 }}
+{{- if lt $bytes 1000000000 }}
+{{- fail (printf "recording.volume.size is %s: it has to be 1G or more, since 128Mi of a disk are left free" $size) }}
+{{- end }}
+{{- with .Values.recording.maxBytes }}
+{{- if gt (include "watchkeeper.bytes" . | int64) $bytes }}
+{{- fail (printf "recording.maxBytes is %s, which is more than the volume has (recording.volume.size, %s)" . $size) }}
+{{- end }}
+{{- end }}
+- --history-max-bytes={{ .Values.recording.maxBytes | default (include "watchkeeper.nineTenths" $size) }}
 {{- else }}
 - --data-dir=
+{{- end }}
+{{- if .Values.impersonate.enabled }}
+- --impersonate
+- --impersonate-service-account={{ .Release.Namespace }}/{{ include "watchkeeper.name" . }}-impersonator
 {{- end }}
 - --window-bytes={{ .Values.windowBytes }}
 - --shutdown-grace={{ .Values.shutdownGraceSeconds }}s
