@@ -40,6 +40,9 @@ func TestAll(t *testing.T) {
 		`(?m)^BenchmarkHeld/watches=200/users=(200|2) .* 0 cut 0 missed `:                                        2,
 		`(?m)^BenchmarkRevoked/of=user 5 .* [1-9][0-9.]* accessreviews/user-concerned `:                          1,
 		`(?m)^BenchmarkRevoked/of=group 20 .* [1-9][0-9.]* accessreviews/user-concerned `:                        2,
+		`(?m)^BenchmarkHostile/with=no .* 0 refused 0 cut `:                                                      2,
+		`(?m)^BenchmarkHostile/with=yes .* [1-9][0-9]* hostile-answers$`:                                         2,
+		`(?m)^BenchmarkHostileShare `: 2,
 	} {
 		if n := len(regexp.MustCompile(want).FindAllString(out.String(), -1)); n != times {
 			t.Errorf("%q is there %d times, want %d, in\n%s", want, n, times, out.Bytes())

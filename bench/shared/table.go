@@ -77,5 +77,24 @@ func goals(s sizes) []report.Goal {
 			report.Goal{Title: title + "SubjectAccessReviews per user concerned", Key: "Revoked/of=" + of.name + " accessreviews/user-concerned"},
 			report.Goal{Title: title + "per minute and other user", Key: "Revoked/of=" + of.name + " accessreviews/min/other", Max: maxPerMinute})
 	}
-	return all
+	const beside = "beside a hostile user: "
+	for _, with := range []string{"no", "yes"} {
+		title := beside
+		if with == "no" {
+			title = "without one: "
+		}
+		of := "Hostile/with=" + with + " "
+		all = append(all,
+			report.Goal{Title: title + "a list of the others, p50", Key: of + "list-p50-s", Unit: "s"},
+			report.Goal{Title: title + "p99", Key: of + "list-p99-s", Unit: "s", Max: 0.25},
+			report.Goal{Title: title + "an event later than the update, at most", Key: of + "event-max-s", Unit: "s", Max: 1},
+			report.Goal{Title: title + "answers other than 200", Key: of + "refused", Zero: true},
+			report.Goal{Title: title + "watches cut", Key: of + "cut", Zero: true},
+			report.Goal{Title: title + "CPU of the API server, of one core", Key: of + "upstream-cpu-%", Unit: "%"},
+			report.Goal{Title: title + "CPU of the gateway, of one core", Key: of + "gateway-cpu-%", Unit: "%"})
+	}
+	return append(all,
+		report.Goal{Title: beside + "p99 of a list, of that without one", Key: "HostileShare p99-of-calm", Max: 2},
+		report.Goal{Title: beside + "CPU of the API server, of that without one", Key: "HostileShare upstream-cpu-of-calm", Max: 1.3},
+		report.Goal{Title: beside + "memory of the gateway (RSS), at most", Key: "HostileShare rss-B", Unit: "MB", Scale: mega, Max: 1 << 30 * mega})
 }
