@@ -61,6 +61,11 @@ func Upstream(flags *genericclioptions.ConfigFlags) (*rest.Config, error) {
 		return nil, fmt.Errorf("no kubeconfig (looked at %s) and not running in a cluster: use --kubeconfig or --server",
 			strings.Join(looked, ", "))
 	}
+	user := *flags.AuthInfoName
+	if in := raw.Contexts[current]; user == "" && in != nil {
+		user = in.AuthInfo
+	}
+	followToken(config, loader.ConfigAccess(), &raw, user)
 	return config, nil
 }
 

@@ -91,13 +91,13 @@ func lastKnown(first, last time.Time) string {
 	return ": the last known state is shown, that of " + from
 }
 
-// NoAnswer is the finding that the API server does not answer, or is not ready, since a time: the
-// state of a later moment is the last known one. The objects are the resources that it is of.
-func NoAnswer(notReady bool, cause string, since time.Time, resources []string) *Finding {
+// NoAnswer is the finding that the API server has a fault since a time, such as "does not answer":
+// the state of a later moment is the last known one. The objects are the resources that it is of.
+func NoAnswer(fault string, notReady bool, cause string, since time.Time, resources []string) *Finding {
 	f := &Finding{Rule: Unobserved, Severity: api.SeverityCritical, Subject: Ref{Kind: "APIServer", Key: "kubernetes"}, Messages: []string{oneLine(cause)}}
-	f.Title = "does not answer: the state is the last known one, and what fails since then is not known"
+	f.Title = fault + ": the state is the last known one, and what fails since then is not known"
 	if notReady {
-		f.Title = "is not ready: later changes may be missing"
+		f.Title = fault + ": later changes may be missing"
 	}
 	f.from(since)
 	for _, name := range resources {

@@ -5,6 +5,8 @@ package upstream
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"time"
 )
 
@@ -40,6 +42,29 @@ func (c Contact) Warning() string {
 // NotReady reports whether the API server answers that it is not ready.
 func (c Contact) NotReady() bool { return c.Err != nil && !isSilence(c.Err) }
 
+// Fault says what is wrong with the API server; "" while all is well.
+func (c Contact) Fault() string {
+	_, unaccepted := errors.AsType[unaccepted](c.Err)
+	switch {
+	case c.Err == nil:
+		return ""
+	case c.NotReady():
+		return "is not ready"
+	case unaccepted:
+		return "does not accept the gateway's credentials"
+	}
+	return silent
+}
+
+const silent = "does not answer"
+
+// unaccepted is the error of a 401 to the gateway's own credentials.
+type unaccepted string
+
+func (e unaccepted) Error() string {
+	return fmt.Sprintf("upstream %s does not accept the gateway's credentials", string(e))
+}
+
 // String says since when the API server does not answer, or until when it was known to be
 // ready; "" while all is well.
 func (c Contact) String() string {
@@ -51,6 +76,10 @@ func (c Contact) String() string {
 		return "the API server has not been ready yet"
 	case c.NotReady():
 		return "the API server is not ready, and was known to be at " + since
+	case c.Fault() != silent && c.Since.IsZero():
+		return "the API server " + c.Fault()
+	case c.Fault() != silent:
+		return "the API server " + c.Fault() + ", and was last heard at " + since
 	case c.Since.IsZero():
 		return "the API server has not answered yet"
 	}

@@ -6,6 +6,7 @@ package upstream
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -30,7 +31,7 @@ type outage struct {
 	mu    sync.Mutex
 	hangs chan struct{} // requests wait for it; nil if they do not
 	ready string        // the body of a 500 to /readyz; "" for a 200
-	code  int           // the code of /readyz without that, and with 429 of all; 0 for 200
+	code  int           // the code of /readyz without that, and with 429 and 401 of all; 0 for 200
 	asked map[string]int
 }
 
@@ -49,9 +50,9 @@ func newOutage(t *testing.T) *outage {
 			}
 		}
 		w.Header().Set("Content-Type", "application/json")
-		if code == http.StatusTooManyRequests {
+		if code == http.StatusTooManyRequests || code == http.StatusUnauthorized {
 			w.WriteHeader(code)
-			io.WriteString(w, `{"kind":"Status","code":429}`)
+			fmt.Fprintf(w, `{"kind":"Status","code":%d}`, code)
 			return
 		}
 		if r.URL.Path == versionPath {
@@ -319,6 +320,25 @@ func testNotReady(t *testing.T) {
 	if !strings.Contains(o.log.String(), `level=WARN msg="`+want+`"`) || strings.Count(o.log.String(), "\n") != 2 {
 		t.Errorf("log:\n%s", o.log)
 	}
+}
+
+// TestUnaccepted: an API server that refuses the gateway's credentials is not called silent.
+func TestUnaccepted(t *testing.T) { synctest.Test(t, testUnaccepted) }
+
+func testUnaccepted(t *testing.T) {
+	o := newOutage(t)
+	if err := o.up.Check(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	heard := time.Now()
+	o.set(func() { o.code = http.StatusUnauthorized })
+	o.monitor(t)
+	o.logs(t, `level=WARN msg="the API server does not accept the gateway's credentials"`)
+	if c, want := o.up.Contact(), "the API server does not accept the gateway's credentials, and was last heard at "+heard.UTC().Format(time.RFC3339); c.String() != want {
+		t.Errorf("%s, want %s", c, want)
+	}
+	o.set(func() { o.code = 0 })
+	o.logs(t, "answers again")
 }
 
 // TestRefusesEverything: an API server that answers 429 to all requests for half a minute is not

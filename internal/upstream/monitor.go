@@ -236,7 +236,7 @@ func (m *monitor) settle(err error, heard time.Time) {
 	switch silent := isSilence(err); {
 	case err == nil && before == nil:
 		return
-	case err != nil && before != nil && silent == isSilence(before): // known
+	case err != nil && before != nil && Contact{Err: err}.Fault() == Contact{Err: before}.Fault(): // known
 		if silent && heard.After(m.since) {
 			m.since = heard // it has answered in between
 		}
@@ -248,7 +248,7 @@ func (m *monitor) settle(err error, heard time.Time) {
 		m.log.Info("the API server is ready again", "after", m.outage(before))
 		return
 	case silent:
-		m.log.Warn("the API server does not answer", "since", since, "cause", err)
+		m.log.Warn("the API server "+Contact{Err: err}.Fault(), "since", since, "cause", err)
 	default:
 		m.log.Warn(err.Error())
 		heard = m.readyz // what it has sent since may be from its memory

@@ -5,7 +5,6 @@ package upstream
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -280,7 +279,7 @@ func (u *Server) probe(ctx context.Context) error {
 	}
 	defer res.Body.Close()
 	if res.StatusCode == http.StatusUnauthorized {
-		return errors.New(u.unaccepted())
+		return unaccepted(u.base.Host)
 	}
 	if res.StatusCode >= 500 {
 		return fmt.Errorf("upstream %s answers %s", u.base.Host, res.Status)
@@ -290,10 +289,8 @@ func (u *Server) probe(ctx context.Context) error {
 
 // Unaccepted is the answer to a caller, where the API server has answered 401 to the gateway's
 // own credentials: those of the caller are not at fault.
-func (u *Server) Unaccepted() *metav1.Status { return status.Unavailable(u.unaccepted(), false) }
-
-func (u *Server) unaccepted() string {
-	return fmt.Sprintf("upstream %s does not accept the gateway's credentials", u.base.Host)
+func (u *Server) Unaccepted() *metav1.Status {
+	return status.Unavailable(unaccepted(u.base.Host).Error(), false)
 }
 
 // Silent reports whether the API server is known not to answer: it has not answered the
