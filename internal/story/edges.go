@@ -4,6 +4,7 @@
 package story
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/watchkeeper/watchkeeper/internal/api"
@@ -31,6 +32,21 @@ func (t *teller) bounds(at time.Time) (begin, end time.Time, hasBegin bool) {
 		return e.notBefore, at, !e.notBefore.IsZero()
 	}
 	return at, at, true
+}
+
+// order compares when two states began: it is 0 if that is not known. In a time that was not observed,
+// their resourceVersions say it; that of a state which a list found may be of a later change.
+func (t *teller) order(a, b *state) int {
+	earliestA, latestA, _ := t.bounds(a.at)
+	earliestB, latestB, _ := t.bounds(b.at)
+	listed := func(s *state) bool { return s.initial || s.entry != nil && s.entry.Inferred }
+	switch {
+	case latestA.Before(earliestB), latestB.Before(earliestA):
+		return a.at.Compare(b.at)
+	case a.o.RV > b.o.RV && listed(a), a.o.RV < b.o.RV && listed(b):
+		return 0
+	}
+	return cmp.Compare(a.o.RV, b.o.RV)
 }
 
 // took formats how long it was from a time to another, as far as that is known.

@@ -21,6 +21,7 @@ type failure struct {
 	workload  name
 	fault     fault // the one that says most
 	from, to  time.Time
+	first     *state
 	ended     bool   // false if it lasts at the end of the span
 	end       string // how it ended: recovered, or deleted
 	next      string // or what followed: another fault, the end of a Job
@@ -59,7 +60,7 @@ func (t *teller) failuresOfPods() {
 				continue
 			}
 			if open == nil {
-				open = &failure{pod: pod, workload: t.workload(pod), fault: *f, from: s.at}
+				open = &failure{pod: pod, workload: t.workload(pod), fault: *f, from: s.at, first: s}
 				t.failures = append(t.failures, open)
 				before = pod.states[max(i-1, 0)]
 			}
@@ -137,6 +138,7 @@ func claim(s *state) []*entry {
 type group struct {
 	all      []*failure
 	from, to time.Time
+	first    *state // at from
 }
 
 // maxApart is the pause after which another failure begins another episode.
@@ -157,7 +159,7 @@ func groupFailures(all []*failure) (groups []*group) {
 		key := key{class, f.workload}
 		g := open[key]
 		if g == nil || f.from.Sub(g.to) > maxApart || f.from.Sub(last[key]) > maxBetween {
-			g = &group{from: f.from, to: f.to}
+			g = &group{from: f.from, to: f.to, first: f.first}
 			open[key] = g
 			groups = append(groups, g)
 		}

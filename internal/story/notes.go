@@ -29,6 +29,7 @@ const (
 // by, what was changed. That they are its cause is not said: no object says so.
 type notes struct {
 	t              *teller
+	first          *state // with which the episode begins; nil if that is no state
 	before, during []noted
 }
 
@@ -44,7 +45,7 @@ type noted struct {
 func (n *notes) add(of string, th *thing, from, to time.Time, explanation string) {
 	described := false
 	for _, e := range slices.Backward(th.entries()) {
-		before := !e.Time.After(from)
+		before := !n.later(e, from)
 		if e.onlyStatus || e.counters || !within(e.Time, from.Add(-maxConfig), to) || before && described && e.Type == api.Added {
 			continue
 		}
@@ -53,6 +54,14 @@ func (n *notes) add(of string, th *thing, from, to time.Time, explanation string
 			described, explanation = true, ""
 		}
 	}
+}
+
+// later reports whether a change was made after the begin of the episode.
+func (n *notes) later(e *entry, from time.Time) bool {
+	if n.first != nil && e.state != nil {
+		return n.t.order(e.state, n.first) > 0
+	}
+	return e.Time.After(from)
 }
 
 // addOne adds a change, and says how long before or after a time it was.
@@ -67,7 +76,7 @@ func (n *notes) addOne(of string, e *entry, from time.Time, explanation string, 
 	if details := e.with(texts...); details != "" {
 		verb += " (" + details + ")"
 	}
-	if e.Time.After(from) {
+	if n.later(e, from) {
 		n.during = append(n.during, noted{e, fmt.Sprintf("%s later %s %s", n.t.took(from, e.Time), of, verb), other})
 		return
 	}
@@ -128,7 +137,7 @@ func (n *notes) tellDuring(ep *episode) {
 // changes notes changes of the ConfigMaps and Secrets that failed Pods use: those that fail for
 // an image, to pull it.
 func (t *teller) changes(g *group) notes {
-	n := notes{t: t}
+	n := notes{t: t, first: g.first}
 	for _, th := range t.ofKind("ConfigMap", "Secret") {
 		uses := slices.ContainsFunc(g.all, func(f *failure) bool {
 			spec := f.pod.final().asPod().Spec

@@ -29,6 +29,7 @@ type rollout struct {
 	before   *corev1.PodTemplateSpec
 	after    *corev1.PodTemplateSpec
 	done     time.Time // when all Pods were replaced and available; zero if they were not
+	sets     []*thing  // the ReplicaSets with its template
 	revision string
 	back     bool       // to a template that it had
 	undone   bool       // replaced before it was complete
@@ -58,6 +59,7 @@ func (t *teller) rollouts() {
 			if r.done.IsZero() && r.zero != nil {
 				r.to = r.zero.at
 			}
+			r.sets = t.replicaSets(th, r.after)
 			t.tellRollout(r, before)
 		}
 	}
@@ -152,26 +154,45 @@ func (t *teller) replicaSets(th *thing, template *corev1.PodTemplateSpec) (all [
 	return all
 }
 
+// has reports whether a Pod is of a rollout's revision. known is false if no label or status says it.
+func (r *rollout) has(pod *thing) (is, known bool) {
+	for _, rs := range r.sets {
+		if pod.controlledBy(rs.uid) {
+			return true, true
+		}
+	}
+	for _, s := range r.workload.states[r.begin:r.end] {
+		its, newest := s.look().Revisions(pod.final().look())
+		if its != "" && newest != "" && s.look().Status.ObservedGeneration >= generationOf(r.workload, r.begin) {
+			return its == newest && pod.controlledBy(r.workload.uid), true
+		}
+	}
+	return pod.controlledBy(r.workload.uid), false
+}
+
 // failuresOf returns the failures of a rollout's own Pods, or those that are weak: that Pods are not ready.
 func (t *teller) failuresOf(r *rollout, weak bool) (all []*failure) {
-	own := map[string]bool{} // UIDs of its ReplicaSets
-	for _, rs := range t.replicaSets(r.workload, r.after) {
-		own[rs.uid] = true
-	}
-	limit := r.to
+	first, limit := r.workload.states[r.begin], r.to
 	if !r.done.IsZero() && r.done.Add(maxSettle).Before(limit) {
 		limit = r.done.Add(maxSettle)
 	}
 	for _, f := range t.failures {
-		c := f.pod.controller()
-		if f.described || c == nil || f.from.After(limit) || f.from.Before(r.from) || (f.fault.Weight < 2) != weak {
-			continue
+		is, known := r.has(f.pod)
+		before := func(s *state) bool { // the next rollout, whose revision may be the same
+			if r.end == len(r.workload.states) {
+				return !s.at.After(r.to)
+			}
+			order := t.order(s, r.workload.states[r.end])
+			return order < 0 || order == 0 && known
 		}
-		at, created := f.pod.begin()
+		late, created := f.from.After(limit), f.pod.states[0]
+		if r.end < len(r.workload.states) && limit.Equal(r.workload.states[r.end].at) {
+			late = late && !before(f.first)
+		}
 		switch {
-		case string(c.UID) == r.workload.uid && created && !at.Before(r.from) && at.Before(r.to): // of a StatefulSet or DaemonSet
-		case own[string(c.UID)] && (!created || at.Before(r.to)): // a later rollout may have the same ReplicaSet
-		default:
+		case f.described, !is, (f.fault.Weight < 2) != weak, late, t.order(f.first, first) < 0, !before(created):
+			continue
+		case r.sets == nil && (created.initial || t.order(created, first) < 0): // of a StatefulSet or DaemonSet
 			continue
 		}
 		all = append(all, f)
@@ -213,10 +234,10 @@ func (t *teller) tellRollout(r, before *rollout) {
 	case len(bad) > 0:
 		ep.Severity = api.EpisodeFailed
 		ep.said, ep.still = t.causes(bad), stillOf(bad)
-		n, verb := t.changes(&group{all: bad, from: r.from, to: r.to}), " failed: "
+		n, verb := t.changes(&group{all: bad, from: r.from, to: r.to, first: th.states[r.begin]}), " failed: "
 		ep.before = n.tellBefore(ep)
 		if done && !bad[0].from.Before(r.done) { // what was changed meanwhile is told from then
-			n = t.changes(&group{all: bad, from: bad[0].from, to: r.to})
+			n = t.changes(&group{all: bad, from: bad[0].from, to: r.to, first: bad[0].first})
 			n.before = slices.DeleteFunc(n.before, func(one noted) bool { return !one.entry.Time.After(r.from) })
 			verb = ", " + complete + ", then failed " + t.took(r.done, bad[0].from) + " later"
 			if text := n.tellBefore(ep); text != "" {

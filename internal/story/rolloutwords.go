@@ -90,13 +90,14 @@ func (t *teller) rolloutAt(wl name, at time.Time) string {
 func (t *teller) addRollout(n *notes, g *group) {
 	th := t.byUID[g.all[0].workload.uid]
 	for _, r := range slices.Backward(t.rolled[th]) {
-		if r.entry == nil || !within(g.from, r.from, r.from.Add(maxConfig)) {
-			continue
-		}
-		if r.before != nil && slices.ContainsFunc(g.all, func(f *failure) bool { at, created := f.pod.begin(); return created && !at.Before(r.from) }) {
+		begin := th.states[r.begin]
+		if r.entry != nil && r.before != nil && g.from.Sub(r.from) <= maxConfig && slices.ContainsFunc(g.all, func(f *failure) bool {
+			is, _ := r.has(f.pod)
+			return is && !f.pod.states[0].initial && t.order(f.pod.states[0], begin) >= 0
+		}) {
 			n.addOne(t.called(th), r.entry, g.from, "", true)
+			return
 		}
-		return
 	}
 }
 
@@ -121,7 +122,7 @@ func (t *teller) stuck(r *rollout) (all []said, reasons []string) {
 			look(r.workload, s, "Progressing", "False")
 		}
 	}
-	for _, rs := range t.replicaSets(r.workload, r.after) {
+	for _, rs := range r.sets {
 		for _, s := range rs.states {
 			if !s.at.Before(r.from) && s.at.Before(end) {
 				look(rs, s, "ReplicaFailure", "True")

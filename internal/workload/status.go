@@ -122,15 +122,17 @@ func (o *Object) Progress() string {
 // Outdated reports whether a Pod is not of the newest revision of the StatefulSet or DaemonSet that
 // controls it.
 func (o *Object) Outdated(pod *Object) bool {
-	label, newest := "controller-revision-hash", o.Status.UpdateRevision
-	switch o.Kind {
-	case "ReplicaSet":
-		return false
-	case "DaemonSet":
-		label, newest = "pod-template-generation", o.Metadata.Annotations["deprecated.daemonset.template.generation"]
+	its, newest := o.Revisions(pod)
+	return o.Kind != "ReplicaSet" && (its == "" || its != newest)
+}
+
+// Revisions returns the revision of a Pod, and the newest one of the StatefulSet or DaemonSet that
+// controls it; "" if the label or the status has none.
+func (o *Object) Revisions(pod *Object) (its, newest string) {
+	if o.Kind == "DaemonSet" {
+		return pod.Metadata.Labels["pod-template-generation"], o.Metadata.Annotations["deprecated.daemonset.template.generation"]
 	}
-	its := pod.Metadata.Labels[label]
-	return its == "" || its != newest
+	return pod.Metadata.Labels["controller-revision-hash"], o.Status.UpdateRevision
 }
 
 // Wanted reports whether a workload should have Pods.
