@@ -22,6 +22,7 @@ type failure struct {
 	fault     fault // the one that says most
 	from, to  time.Time
 	first     *state
+	after     *state // that ended it; nil if none did
 	ended     bool   // false if it lasts at the end of the span
 	end       string // how it ended: recovered, or deleted
 	next      string // or what followed: another fault, the end of a Job
@@ -44,7 +45,7 @@ func (t *teller) failuresOfPods() {
 			}
 			ready = ready || isReady(s)
 			if open != nil && (f == nil || f.Class != open.fault.Class) {
-				open.to, open.ended = s.at, true
+				open.to, open.after, open.ended = s.at, s, true
 				switch {
 				case s.terminating():
 					open.end = "deleted"

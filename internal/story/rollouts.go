@@ -37,6 +37,8 @@ type rollout struct {
 	failed   bool       // and its Pods had not recovered when it was replaced
 	waits    []*rollout // that failed before, one after the other
 	ep       *episode
+
+	recovered bool // its Pods failed, but it was complete, and they had recovered
 }
 
 // maxSettle is how long after a rollout was complete a failure of its Pods is one of the rollout:
@@ -247,9 +249,15 @@ func (t *teller) tellRollout(r, before *rollout) {
 		}
 		ep.Title += verb + summary(bad)
 		n.tellDuring(ep)
-		ended := done && !slices.ContainsFunc(bad, func(f *failure) bool { return !f.ended || f.to.After(r.to) })
-		r.failed = !ended
-		if ep.Ongoing = !over && !ended; !over && ended {
+		ended := done && !slices.ContainsFunc(bad, func(f *failure) bool {
+			if f.after != nil && r.end < len(th.states) {
+				return t.order(f.after, th.states[r.end]) >= 0
+			}
+			begin, _, _ := t.bounds(r.to)
+			return !f.ended || f.to.After(begin)
+		})
+		r.failed, r.recovered, ep.Ongoing = !ended, ended, !over && !ended
+		if ended {
 			ep.To = lastEnd(bad, r.done)
 			if recovered, deleted := ends(bad); deleted == 0 {
 				ep.Title += ", recovered after " + t.took(r.from, ep.To)
@@ -328,7 +336,7 @@ func (r *rollout) describes(failures []*failure) {
 // reports whether a rollback is a part of it.
 func (t *teller) replaces(r, before *rollout, complete string) bool {
 	prev := before.ep
-	failed := prev.Severity == api.EpisodeFailed && (prev.Ongoing || !prev.To.Before(r.from))
+	failed := before.failed && (prev.Ongoing || !prev.To.Before(r.from))
 	if !failed && !before.undone {
 		return false
 	}
@@ -347,6 +355,8 @@ func (t *teller) replaces(r, before *rollout, complete string) bool {
 	switch verb += by; {
 	case r.failed:
 		verb += ", which failed, too"
+	case r.recovered:
+		verb += ", which failed, too, and recovered"
 	case r.done.IsZero() && (r.undone || r.zero != nil):
 		verb += ", which did not complete"
 	case complete != "":

@@ -289,6 +289,31 @@ func TestRepaired(t *testing.T) {
 	}
 }
 
+// TestRecovered: a rollout that was complete, and whose Pods had recovered, before the next one was not
+// ended by that one, and is not only said to be complete.
+func TestRecovered(t *testing.T) {
+	l := newLog(t, deployment(1, 1, "r/web:1.0", "m", "1", done(1, 1)), replicaSet("a", "r/web:1.0", "replicas: 1"))
+	pull := func(begin float64, generation int, rs string) {
+		image := "r/web:" + rs
+		l.put(begin, deployment(generation, 1, image, "m", fmt.Sprint(generation), fmt.Sprintf("observedGeneration: %d, replicas: 2, updatedReplicas: 1, readyReplicas: 1", generation)))
+		l.put(begin+.1, replicaSet(rs, image, ""))
+		l.put(begin+1, pod("web-"+rs, "web-"+rs, "", "", badImage))
+		l.put(begin+7, pod("web-"+rs, "web-"+rs, "", "", running))
+		l.put(begin+8, deployment(generation, 1, image, "m", fmt.Sprint(generation), done(generation, 1)))
+	}
+	pull(10, 2, "b")
+	l.put(60, deployment(3, 1, "r/web:1.0", "kubectl", "3", done(3, 1)))
+	const back = "60-60 info: rollout of web from b again to 1.0 (revision 3, by kubectl), complete after less than 1s"
+	l.want("Deployment/web", 70, "10-18 failed: rollout of web from 1.0 to b (revision 2, by m) failed: 1 Pod ErrImagePull (manifest unknown), recovered after 8s; 1 of 1 ready all the time", back)
+	l.put(80, deployment(4, 1, "r/web:c", "m", "4", "observedGeneration: 4"))
+	l.put(80.1, replicaSet("c", "r/web:c", ""))
+	l.put(81, pod("web-c", "web-c", "", "", badImage))
+	pull(90, 5, "d")
+	if got := strings.Join(lines(l.tell("Deployment/web", 110)), "; "); !strings.Contains(got, "(revision 4, by m) failed: 1 Pod ErrImagePull (manifest unknown); replaced by revision 5 (by m), which failed, too, and recovered; ") {
+		t.Errorf("%q", got)
+	}
+}
+
 func TestRollouts(t *testing.T) {
 	l := newLog(t, deployment(1, 2, "r/web:1.0", "kubectl-create", "1", done(1, 2)))
 	l.put(10, deployment(2, 2, "r/web:1.1", "kubectl-set", "1", done(1, 2)))
