@@ -53,7 +53,10 @@ func (t *teller) creations() {
 func (t *teller) tellCreation(th *thing, span span, refused []*event) {
 	wl := t.workload(th)
 	for _, ep := range t.episodes {
-		if ep.rank == rankRollout && ep.Severity == api.EpisodeFailed && slices.Contains(ep.workloads, wl) && within(span.from, ep.From, ep.To) {
+		same := func(c said) bool {
+			return c.Cause.Path == th.resource.ObjectPath(th.key) && strings.HasSuffix(c.Field, "[ReplicaFailure]")
+		}
+		if ep.rank == rankRollout && slices.ContainsFunc(ep.said, same) && within(span.from, ep.From, ep.To) {
 			ep.claims = append(ep.claims, span.claims...)
 			return // described there
 		}

@@ -180,7 +180,7 @@ func (t *teller) finalizersOf(ep *episode, all []*thing) string {
 // unasked returns the state in which the deletion of a Pod was requested, if the controller of the
 // Pod did not request it: nil if it did, or may have, or the Pod was not deleted. A controller does
 // while there are more Pods than it should have, to update a Pod, and if the Pod has ended; and
-// what a controller owns is deleted with it.
+// what a controller owns is deleted with it, which nobody asked for if that is [teller.lost].
 func (t *teller) unasked(pod *thing) *state {
 	i := slices.IndexFunc(pod.states, (*state).terminating)
 	var s *state
@@ -200,7 +200,7 @@ func (t *teller) unasked(pod *thing) *state {
 		if th == nil || th.kind == "Namespace" && th.key.Name() != pod.key.Namespace() {
 			continue
 		}
-		if last := th.at(s.at.Add(maxTogether)); last == nil || last.terminating() {
+		if last := th.at(s.at.Add(maxTogether)); (last == nil || last.terminating()) && !t.lost(th, s.at) {
 			return nil
 		}
 	}
@@ -224,6 +224,13 @@ func (t *teller) unasked(pod *thing) *state {
 	return s
 }
 
+// lost reports whether a ReplicaSet is deleted at a time although its Deployment wants its Pods: that
+// deletes only those without.
+func (t *teller) lost(rs *thing, at time.Time) bool {
+	of, last := t.byUID[t.workload(rs).uid], rs.at(at.Add(maxTogether))
+	return of != nil && of != rs && rs.final().look().Wanted() && (last == nil || last.terminating())
+}
+
 // replaced says in an episode of deleted Pods how many of all they are, and how many their
 // controllers have replaced, after which time. It returns the Pods that replace them.
 func (t *teller) replaced(ep *episode, deleted []*thing) []*thing {
@@ -231,8 +238,19 @@ func (t *teller) replaced(ep *episode, deleted []*thing) []*thing {
 		begin, created := pod.begin()
 		return created && !begin.Before(ep.From)
 	}
+	owner, with := t.byUID[string(deleted[0].controller().UID)], ""
+	lost := t.lost(owner, ep.From)
+	if lost {
+		with = " with " + t.called(owner)
+		ep.claims = append(ep.claims, owner.last)
+		if !owner.gone.IsZero() && owner.gone.Before(ep.From) {
+			ep.From = owner.gone
+		}
+	}
 	all := slices.DeleteFunc(t.ofKind("Pod"), func(pod *thing) bool {
-		return !isNew(pod) || slices.Contains(deleted, pod) || !slices.ContainsFunc(deleted, func(d *thing) bool { return pod.controlledBy(string(d.controller().UID)) })
+		return !isNew(pod) || slices.Contains(deleted, pod) || !slices.ContainsFunc(deleted, func(d *thing) bool {
+			return pod.controlledBy(string(d.controller().UID)) || lost && t.workload(pod) == t.workload(d)
+		})
 	})
 	slices.SortStableFunc(all, func(a, b *thing) int { return a.states[0].at.Compare(b.states[0].at) })
 	n := max(len(slices.DeleteFunc(slices.Clone(deleted), isNew)), 1) // a Pod that replaces another may be deleted, too
@@ -251,9 +269,9 @@ func (t *teller) replaced(ep *episode, deleted []*thing) []*thing {
 		named = words.AppendOnce(named, pod.key.Name())
 		left += one(pod.gone.IsZero())
 	}
-	of, what, times := t.workload(deleted[0]), words.Count(len(named), "Pod"), ""
+	of, what, times := t.workload(deleted[0]), words.Count(len(named), "Pod"), with
 	if len(named) < len(deleted) {
-		times = fmt.Sprintf(" %d times in all (%s)", len(deleted), words.List(named, 3, "Pod"))
+		times += fmt.Sprintf(" %d times in all (%s)", len(deleted), words.List(named, 3, "Pod"))
 	}
 	if wl := t.byUID[of.uid]; wl != nil && wl.at(from) != nil {
 		if _, want := wl.at(from).look().Ready(); int(want) >= len(named) {
@@ -269,7 +287,7 @@ func (t *teller) replaced(ep *episode, deleted []*thing) []*thing {
 	switch {
 	case left > 0 && ready < n: // a StatefulSet makes no other before
 		ep.Ongoing, ep.To, ep.still = true, t.To, words.Count(left, "Pod")+" still terminating"
-		ep.Title = fmt.Sprintf("%s: deletion of %s requested", t.calledName(of), what)
+		ep.Title = fmt.Sprintf("%s: deletion of %s%s requested", t.calledName(of), what, with)
 	case ready == n:
 		ep.To = to
 		ep.Title += ", replaced after " + t.took(from, to)

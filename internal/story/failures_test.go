@@ -320,6 +320,31 @@ func TestQuota(t *testing.T) {
 	}
 }
 
+// TestRefusedLater: Pods that a quota refused when all of a rollout's were there are none of it, and are
+// told until they are not wanted anymore.
+func TestRefusedLater(t *testing.T) {
+	for _, status := range []string{noNode, notReady} {
+		l := newLog(t)
+		web := func(second float64, generation, n int, failed string) {
+			l.put(second, deployment(generation, n, "r/web:1.0", "m", "1", fmt.Sprintf("observedGeneration: %d, replicas: 2, updatedReplicas: 2", generation)))
+			l.put(second+.5, strings.Replace(replicaSet("a", "r/web:1.0", "replicas: 2, conditions: ["+failed+"]"), "spec: {", fmt.Sprintf("spec: {replicas: %d, ", n), 1))
+		}
+		web(1, 1, 2, "")
+		l.put(2, pod("web-a-1", "web-a", "", "", status))
+		l.put(2, pod("web-a-2", "web-a", "", "", status))
+		l.put(20, `{kind: ResourceQuota, metadata: {name: small}, spec: {hard: {pods: "2"}}, status: {used: {pods: "2"}}}`)
+		web(30, 2, 4, `{type: ReplicaFailure, status: "True", reason: FailedCreate, message: "exceeded quota: small, requested: pods=1"}`)
+		web(42, 3, 2, "")
+		l.remove(46, "ResourceQuota/small")
+		got := strings.Join(lines(l.tell("Deployment/web", 50)), "\n")
+		for _, want := range []string{"by m), in progress: 2 of 2 Pods updated, 0 ready", "30.5-42.5 failed: 10s after ResourceQuota small was created: Deployment web: Pods could not be created: exceeded quota: small, requested: pods=1; over after 12s"} {
+			if !strings.Contains(got, want) {
+				t.Errorf("%s, want %s", got, want)
+			}
+		}
+	}
+}
+
 func TestFinalizers(t *testing.T) {
 	l := newLog(t, `{kind: Namespace, metadata: {name: old}, status: {phase: Active}}`)
 	l.put(10, `{kind: Namespace, metadata: {name: old, deletionTimestamp: "2026-01-02T14:00:10Z", finalizers: [example.com/hold]}, status: {phase: Terminating}}`)
@@ -575,6 +600,22 @@ func TestPodsDeleted(t *testing.T) {
 		"with its owner": {"Deployment/web", func(l *log) {
 			l.remove(20, "Pod/web-a-1")
 			l.remove(20.1, "ReplicaSet/web-a")
+			l.remove(20, "Deployment/web")
+		}, ""},
+		"with a ReplicaSet that is wanted": {"Deployment/web", func(l *log) {
+			l.remove(20, "ReplicaSet/web-a")
+			l.put(20.1, replicaSet("b, uid: other", "r/web:1.0", ""))
+			l.put(20.2, strings.ReplaceAll(pod("web-b-1", "web-b", "", "", "phase: Pending"), "uid-ReplicaSet-web-b", "other"))
+			l.put(20.3, pod("web-a-1", "web-a", terminating, "", running))
+			l.put(20.4, deployment(1, 3, "r/web:1.0", "m", "1", done(1, 2)))
+			l.remove(22, "Pod/web-a-1")
+			l.put(33, strings.ReplaceAll(pod("web-b-1", "web-b", "", "", running), "uid-ReplicaSet-web-b", "other"))
+			l.put(33, deployment(1, 3, "r/web:1.0", "m", "1", done(1, 3)))
+		}, "20-33 warning: Deployment web: 1 of 3 Pods deleted with ReplicaSet web-a, replaced after 13s; 3 of 3 ready at its end (2 at the lowest)"},
+		"with one that is not": {"Deployment/web", func(l *log) {
+			l.put(20, set(0))
+			l.remove(20.1, "ReplicaSet/web-a")
+			l.remove(20.2, "Pod/web-a-1")
 		}, ""},
 		"one of a name, twice": {"Deployment/web", func(l *log) {
 			for i := range 2 {

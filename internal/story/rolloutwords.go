@@ -101,31 +101,37 @@ func (t *teller) addRollout(n *notes, g *group) {
 	}
 }
 
-// stuck says why a rollout could not go on, as far as conditions of the workload or its
-// ReplicaSets say so.
+// stuck says why a rollout could not go on, as far as conditions of the workload or its ReplicaSets say
+// so: at its end, if it was not completed. What they say of Pods after all of its own were created is
+// something else.
 func (t *teller) stuck(r *rollout) (all []said, reasons []string) {
-	end := r.to
-	if !r.done.IsZero() { // then it is over: what Pods cannot be created for is something else
+	done, end := !r.done.IsZero(), r.to
+	if done {
 		end = r.done
 	}
-	look := func(th *thing, s *state, typ, bad string) {
-		if c, ok := s.condition(typ); ok && c.Status == bad {
-			if c.Type == "Progressing" && c.Reason != "ProgressDeadlineExceeded" {
-				return
+	add := func(s *state, c condition) {
+		all = addCause(all, s.because(c))
+		reasons = words.AppendOnce(reasons, change.Brief(change.Because(c.Reason, change.Unnamed(c.Message))))
+	}
+	var observed []*state
+	var created time.Time // when all of its Pods were
+	for _, s := range r.workload.states[r.begin:r.end] {
+		if l := s.look(); l.Status.ObservedGeneration >= generationOf(r.workload, r.begin) && (s.at.Before(end) || end.Equal(t.To)) {
+			if observed = append(observed, s); created.IsZero() && l.Status.UpdatedReplicas >= l.Replicas() {
+				created = s.at
 			}
-			all = addCause(all, s.because(c))
-			reasons = words.AppendOnce(reasons, change.Brief(change.Because(c.Reason, change.Unnamed(c.Message))))
 		}
 	}
-	for _, s := range r.workload.states[r.begin:r.end] {
-		if s.look().Status.ObservedGeneration >= generationOf(r.workload, r.begin) && !s.at.After(end) {
-			look(r.workload, s, "Progressing", "False")
+	for i, s := range observed {
+		if c, _ := s.condition("Progressing"); c.Status == "False" && c.Reason == "ProgressDeadlineExceeded" && (done || i == len(observed)-1) {
+			add(s, c)
 		}
 	}
 	for _, rs := range r.sets {
-		for _, s := range rs.states {
-			if !s.at.Before(r.from) && s.at.Before(end) {
-				look(rs, s, "ReplicaFailure", "True")
+		for _, span := range t.spansOf(rs, "ReplicaFailure", "True") {
+			early := span.from.Before(end) && (created.IsZero() || span.from.Before(created))
+			if early && span.to.After(r.from) && (done || !span.to.Before(end)) {
+				add(span.last, span.condition)
 			}
 		}
 	}
