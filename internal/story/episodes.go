@@ -45,6 +45,7 @@ type episode struct {
 	before   string // what was changed shortly before; it begins the title
 	replaced bool   // by the next rollout
 	deletes  bool   // Pods: the status of their workload may not have shown it
+	atZero   bool   // its workload was scaled to zero in it, and is so at the end of the story
 	still    string // what to say if it is not over at the end of the story; "still so" if empty
 
 	entries []*entry
@@ -243,14 +244,14 @@ func otherTitle(ep *episode) string {
 // about the object and its Pods, of these one about the object itself, then one that is not over, then one of a more specific kind, then the
 // first. A warning about the object itself that is not over is as bad as a failure, but not that a
 // Node is still cordoned from which its Pods were evicted; one that was over as the story began is
-// none of it. That Pods fail on a Node, or are scaled, is less than what happened to the Node.
+// none of it. A scale to zero that was not taken back is not over. That Pods fail on a Node, or are scaled, is less than what happened to the Node.
 // That the object was deleted is as bad as a warning.
 func (t *teller) mainOf(all []*episode) *episode {
 	node := t.Resource.Name == "nodes"
 	severity := func(ep *episode) int {
 		switch {
 		case ep.BegunBefore != "" && !ep.Ongoing && ep.To.Sub(ep.From) < time.Second:
-		case ep.Severity == api.EpisodeFailed && (ep.itself || !node), ep.Severity == api.EpisodeWarning && ep.Ongoing && (ep.itself || ep.own && ep.rank != rankNode):
+		case ep.Severity == api.EpisodeFailed && (ep.itself || !node), ep.Severity == api.EpisodeWarning && (ep.Ongoing || ep.atZero) && (ep.itself || ep.own && ep.rank != rankNode):
 			return 2
 		case ep.Severity != api.EpisodeInfo && !(node && ep.Kind == api.EpisodeScaling), ep.itself && ep.rank == rankDeleted:
 			return 1
@@ -259,7 +260,7 @@ func (t *teller) mainOf(all []*episode) *episode {
 	}
 	vague := map[string]int{api.EpisodeOther: 2, api.EpisodeConfig: 1}
 	return slices.MinFunc(all, func(a, b *episode) int {
-		return cmp.Or(cmp.Compare(severity(b), severity(a)), cmp.Compare(one(b.bad()), one(a.bad())), cmp.Compare(one(b.own), one(a.own)),
+		return cmp.Or(cmp.Compare(severity(b), severity(a)), cmp.Compare(one(b.bad() || b.atZero), one(a.bad() || a.atZero)), cmp.Compare(one(b.own), one(a.own)),
 			cmp.Compare(one(b.itself), one(a.itself)), cmp.Compare(one(b.Ongoing), one(a.Ongoing)), cmp.Compare(vague[a.Kind], vague[b.Kind]))
 	})
 }

@@ -307,6 +307,7 @@ func (t *teller) tellRollout(r, before *rollout) {
 		ep.Title += ", in progress: " + last.look().Progress()
 	}
 	if !done && r.zero != nil {
+		ep.atZero = r.end == len(th.states) && th.gone.IsZero()
 		if ep.Title += "; scaled to 0"; th.kind != "DaemonSet" {
 			ep.Title += r.zero.entry.by()
 		}

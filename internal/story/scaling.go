@@ -167,6 +167,7 @@ func (t *teller) tellScaling(th *thing, steps []step, next *state) {
 		ep.To, ep.Ongoing = t.until(th, len(th.states)-1), th.gone.IsZero()
 		title += fmt.Sprintf(", %d of %d ready", th.final().look().Status.ReadyReplicas, last.to)
 	}
+	ep.atZero = last.to == 0 && next == nil && th.gone.IsZero()
 	if ep.Title = title; empty != nil {
 		ep.Title += "; at 0 for " + strings.Join(empty, ", ")
 	}
