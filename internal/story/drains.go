@@ -17,47 +17,53 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/words"
 )
 
-// cordons describes the times in which a Node was cordoned, and the Pods that were evicted
-// from it meanwhile. It was drained if no other is left; only its own story has all its Pods.
-func (t *teller) cordons(node *thing) {
-	for _, span := range t.spans(node, func(s *state) bool { return s.look().Spec.Unschedulable }) {
+// cordons describes the times in which a Node was cordoned, or had a NoExecute taint, and the Pods that
+// were evicted from it meanwhile. It was drained if no other is left; only its own story has all its Pods.
+func (t *teller) cordons(node *thing, taint string) {
+	is, reason, set, unset := func(s *state) bool { return s.look().Spec.Unschedulable }, "EvictionByEvictionAPI", "cordoned", "uncordoned"
+	field, value, how := "spec.unschedulable", "true", disruptedBy[reason]
+	if taint != "" {
+		is, reason, set, unset = func(s *state) bool { return slices.Contains(s.look().NoExecute(), taint) }, "DeletionByTaintManager", "tainted "+taint, "taint removed"
+		field, value, how = "spec.taints", taint, "evicted"
+	}
+	for _, span := range t.spans(node, is) {
 		if !t.concerns(node, span.from, span.to) {
 			continue
 		}
 		ep := newEpisode(rankNode, api.EpisodeInfo, span.from, span.to, span.open)
-		ep.claims, ep.said = span.claims, span.first.since("spec.unschedulable", "true")
+		ep.claims, ep.said = span.claims, span.first.since(field, value)
 		var pods, left, budgets []*thing
 		var hits []hit
 		var waiting []*state
 		remain := 0
 		for _, pod := range t.podsOn(node.key.Name(), ep.From, ep.To) {
 			end := stays(pod, node, ep.From, ep.To)
-			if c, d := t.disruption(pod); d != nil && c.Reason == "EvictionByEvictionAPI" && within(d.at, ep.From, ep.To) {
+			if c, d := t.disruption(pod); d != nil && c.Reason == reason && within(d.at, ep.From, ep.To) {
 				pods, hits = append(pods, pod), append(hits, hit{pod, d, c})
 				ep.hit(hits[len(hits)-1])
 				ep.workloads = append(ep.workloads, t.workload(pod))
 				remain += one(end != nil)
-			} else if end != nil {
+			} else if end != nil && taint == "" { // else it tolerates that
 				left = append(left, pod)
 				if !end.terminating() {
 					waiting = append(waiting, end)
 				}
 			}
 		}
-		ep.Title = fmt.Sprintf("Node %s cordoned%s", node.key.Name(), span.first.entry.by())
+		ep.Title = fmt.Sprintf("Node %s %s%s", node.key.Name(), set, span.first.entry.by())
 		if len(pods) > 0 {
 			ep.Severity = api.EpisodeWarning
-			if len(left)+remain == 0 && t.isOwn(node) {
+			if len(left)+remain == 0 && t.isOwn(node) && taint == "" {
 				ep.Title = fmt.Sprintf("Node %s drained: cordoned%s", node.key.Name(), span.first.entry.by())
 			}
-			ep.Title += fmt.Sprintf(", %s evicted by the eviction API%s", t.counted(pods), t.stillTerminating(pods, span.open))
+			ep.Title += fmt.Sprintf(", %s %s%s", t.counted(pods), how, t.stillTerminating(pods, span.open))
 			if len(left) > 0 {
 				ep.Title += fmt.Sprintf(", %s still on it", t.counted(left))
 			}
 			budgets = t.budgets(ep, hits, waiting)
 		}
 		if span.after != nil {
-			ep.Title += "; uncordoned" + span.after.entry.by() + " after " + t.took(ep.From, ep.To)
+			ep.Title += "; " + unset + span.after.entry.by() + " after " + t.took(ep.From, ep.To)
 		}
 		ep.covers = func(e *entry) bool {
 			return e.thing == node || slices.Contains(pods, e.thing) || e.event == nil && slices.Contains(budgets, e.thing)

@@ -221,6 +221,31 @@ func TestStays(t *testing.T) {
 	}
 }
 
+// TestTaint: a NoExecute taint is told with the Pods that it evicts, before the failures of others, but
+// those of the node controller are told with the condition.
+func TestTaint(t *testing.T) {
+	tainted := func(key string) string {
+		return strings.Replace(node("True", "", "", "taints: [{key: "+key+", effect: NoExecute}]"), `{"f:unschedulable"`, `{"f:taints"`, 1)
+	}
+	l := newLog(t, node("True", "", "", ""), pod("web-a-1", "web-a", "", "", running), pod("agent", "agent", "", "", running))
+	l.put(5, tainted(`node.kubernetes.io/unreachable`))
+	l.put(8, node("True", "", "", ""))
+	l.put(10, tainted(`maint, value: "1"`))
+	l.put(11, pod("web-a-1", "web-a", "", "", fmt.Sprintf(disruption, "DeletionByTaintManager", "Taint manager: deleting due to NoExecute taint")))
+	l.event(11, "web-a-1.1", "Normal", "TaintManagerEviction", "Marking for deletion Pod shop/web-a-1", "Pod", "web-a-1")
+	l.remove(12, "Pod/web-a-1")
+	l.put(13, pod("agent", "agent", "", "", backOff))
+	const evicted = "Node n1 tainted maint=1:NoExecute by kubectl-cordon, Pod web-a-1 evicted; "
+	if m := main(l.tell("Node/n1", 40)); m.Title != evicted+"still so at the end of the story" || m.Severity != api.EpisodeWarning || len(m.Entries) != 4 {
+		t.Errorf("%+v", m)
+	}
+	l.put(45, pod("agent", "agent", "", "", running))
+	l.put(50, node("True", "", "", ""))
+	if m := main(l.tell("Node/n1", 180)); m.Title != evicted+"taint removed by kubectl-cordon after 40s" {
+		t.Errorf("%+v", m.Title)
+	}
+}
+
 // TestDrain: the numbers of a PodDisruptionBudget are shown until it allowed the last eviction,
 // and of the budgets of evicted Pods only.
 func TestDrain(t *testing.T) {

@@ -6,7 +6,10 @@ package story
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
+
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/watchkeeper/watchkeeper/internal/api"
 	"github.com/watchkeeper/watchkeeper/internal/change"
@@ -27,7 +30,7 @@ func (t *teller) nodeDown(node string, from, to time.Time) bool {
 	return false
 }
 
-// nodes describes times in which Nodes were not ready, under pressure, or cordoned.
+// nodes describes times in which Nodes were not ready, under pressure, cordoned, or tainted.
 func (t *teller) nodes() {
 	for _, node := range t.ofKind("Node") {
 		for _, typ := range nodeConditions {
@@ -41,7 +44,16 @@ func (t *teller) nodes() {
 				}
 			}
 		}
-		t.cordons(node)
+		var taints []string // of the node controller, the conditions tell
+		for _, s := range node.states {
+			taints = words.AppendOnce(taints, slices.DeleteFunc(s.look().NoExecute(), func(taint string) bool {
+				return strings.HasPrefix(taint, corev1.TaintNodeNotReady) || strings.HasPrefix(taint, corev1.TaintNodeUnreachable)
+			})...)
+		}
+		t.cordons(node, "")
+		for _, taint := range taints {
+			t.cordons(node, taint)
+		}
 		if !node.gone.IsZero() && t.concerns(node, node.gone, node.gone) {
 			ep := newEpisode(rankNode, api.EpisodeWarning, node.gone, node.gone, false)
 			ep.Title, ep.claims = fmt.Sprintf("Node %s deleted", node.key.Name()), []*entry{node.last}
@@ -73,8 +85,8 @@ func (t *teller) tellNode(node *thing, span span, state, severity string) {
 		ep.workloads = append(ep.workloads, t.workload(pod))
 		if c, s := t.disruption(pod); s != nil && slices.Contains(reasons, c.Reason) && within(s.at, ep.From, ep.To.Add(maxTrail)) {
 			disrupted, how = append(disrupted, pod), disruptedBy[c.Reason]
-			if was := node.at(s.at); was != nil && c.Reason == "DeletionByTaintManager" && was.look().NoExecute() != "" {
-				how = "evicted because of the taint " + was.look().NoExecute()
+			if was := node.at(s.at); was != nil && c.Reason == "DeletionByTaintManager" && len(was.look().NoExecute()) == 1 {
+				how = "evicted because of the taint " + was.look().NoExecute()[0]
 			}
 			ep.hit(hit{pod, s, c})
 		}

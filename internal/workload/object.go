@@ -115,18 +115,14 @@ func (o *Object) Controller() *metav1.OwnerReference {
 	return nil
 }
 
-// NoExecute returns the taint of a Node that evicts Pods, "" if there is none, or several.
-func (o *Object) NoExecute() (taint string) {
+// NoExecute returns the taints of a Node that evict Pods, as kubectl writes them.
+func (o *Object) NoExecute() (taints []string) {
 	for _, one := range o.Spec.Taints {
-		if one.Effect != corev1.TaintEffectNoExecute {
-			continue
+		if one.Effect == corev1.TaintEffectNoExecute {
+			taints = append(taints, one.ToString())
 		}
-		if taint != "" {
-			return ""
-		}
-		taint = one.Key + ":" + string(one.Effect)
 	}
-	return taint
+	return taints
 }
 
 // A Condition of any object.
