@@ -123,6 +123,16 @@ func (t *teller) workloadOf(ep *episode) *thing {
 // short reports whether fewer Pods of a workload are ready than should be.
 func short(s *state) bool { return s.look().Short() }
 
+// readiness returns how many Pods of a workload are ready, of those that should be.
+func (s *state) readiness() api.Cause {
+	field := "status.readyReplicas"
+	if s.thing.kind == "DaemonSet" {
+		field = "status.numberReady"
+	}
+	ready, want := s.look().Ready()
+	return s.cause(field, fmt.Sprintf("%d of %d", ready, want))
+}
+
 // shortages describes workloads that have fewer ready Pods than they should at the end of the
 // story, for longer than it takes to replace a Pod, if no other episode that is not over does: their
 // Pods may be replaced, or not known.
@@ -141,15 +151,10 @@ func (t *teller) shortages() {
 		}
 		ep := newEpisode(rankFailure, api.EpisodeWarning, span.from, t.To, true)
 		ep.Title = fmt.Sprintf("%s: too few Pods are ready", t.called(th))
-		field, text := "status.readyReplicas", ""
-		if th.kind == "DaemonSet" {
-			field = "status.numberReady"
-		}
+		ep.said = addCause(nil, th.final().readiness())
 		if c, ok := th.final().condition("Available"); ok && c.Status == "False" {
-			ep.Severity, field, text = api.EpisodeFailed, "status.conditions[Available]", c.Says()
+			ep.Severity, ep.said = api.EpisodeFailed, addCause(nil, th.final().because(c))
 		}
-		ready, want := th.final().look().Ready()
-		ep.said = addCause(nil, th.final().cause(field, cmp.Or(text, fmt.Sprintf("%d of %d", ready, want))))
 		ep.own = t.isOwn(th)
 		ep.claims, ep.workloads = claim(span.first), []name{th.named()}
 		t.add(ep)

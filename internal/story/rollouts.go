@@ -295,6 +295,10 @@ func (t *teller) tellRollout(r, before *rollout) {
 			ep.Severity, ep.said = api.EpisodeWarning, t.causes(unready)
 			ep.Title += ": " + summary(unready)
 			r.describes(unready)
+		} else if worst, took := t.down(r); worst != nil && r.undone {
+			c := worst.readiness()
+			ep.Severity, ep.said = api.EpisodeWarning, addCause(nil, c)
+			ep.Title += ": " + c.Text + " ready for " + took
 		}
 	case last.look().Status.ObservedGeneration < generationOf(th, r.begin):
 		ep.Ongoing = true

@@ -137,3 +137,34 @@ func (t *teller) stuck(r *rollout) (all []said, reasons []string) {
 	}
 	return all, reasons
 }
+
+// down returns the state with the fewest ready Pods in a time in which a rollout that was not completed
+// had fewer than before, and how long that was; nil if it was not longer than Pods need to start, or if
+// none was left, than maxSettle: then there were no others for which they could be replaced slowly.
+func (t *teller) down(r *rollout) (worst *state, took string) {
+	ready := func(s *state) int64 {
+		n, _ := s.look().Ready()
+		return n
+	}
+	before := ready(r.workload.states[r.begin])
+	for _, span := range t.spans(r.workload, func(s *state) bool { return short(s) && ready(s) < before }) {
+		to := span.to
+		if to.After(r.to) {
+			to = r.to
+		}
+		lowest := span.first
+		for _, s := range r.workload.states[r.begin:r.end] {
+			if within(s.at, span.from, to) && ready(s) < ready(lowest) {
+				lowest = s
+			}
+		}
+		limit := maxStart
+		if ready(lowest) == 0 {
+			limit = maxSettle
+		}
+		if span.from.After(r.from) && to.Sub(span.from) > limit {
+			return lowest, t.took(span.from, to)
+		}
+	}
+	return nil, ""
+}

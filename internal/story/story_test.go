@@ -347,6 +347,21 @@ func TestNeverReady(t *testing.T) {
 	}
 }
 
+// TestUndoneDown: a rollout that leaves no Pods for longer than it takes to replace them, and is undone,
+// is a warning.
+func TestUndoneDown(t *testing.T) {
+	for seconds, want := range map[float64]string{18: "warning: rollout of web from 1.0 to 1.1 (by m) did not complete: 0 of 2 ready for 16s; rolled back", 11: "info: rollout of web from 1.0 to 1.1 (by m) did not complete; rolled back"} {
+		l := newLog(t, deployment(1, 2, "r/web:1.0", "m", "", done(1, 2)))
+		l.put(10, deployment(2, 2, "r/web:1.1", "m", "", done(1, 2)))
+		l.put(12, deployment(2, 2, "r/web:1.1", "m", "", "observedGeneration: 2, replicas: 2, updatedReplicas: 2"))
+		l.put(10+seconds, deployment(3, 2, "r/web:1.0", "m", "", "observedGeneration: 3, replicas: 2, updatedReplicas: 2"))
+		l.put(13+seconds, deployment(3, 2, "r/web:1.0", "m", "", done(3, 2)))
+		if got := lines(l.tell("Deployment/web", 200)); !strings.Contains(got[0], want) {
+			t.Errorf("%q", got)
+		}
+	}
+}
+
 // TestInProgress: a rollout that had begun before the story.
 func TestInProgress(t *testing.T) {
 	l := newLog(t, deployment(2, 2, "r/web:1.1", "kubectl-set", "2", "observedGeneration: 2, replicas: 2, updatedReplicas: 1"))
