@@ -95,6 +95,15 @@ func Written(managed []metav1.ManagedFieldsEntry, subresource string, seen time.
 	return written
 }
 
+// Disruptions has the reasons of the condition DisruptionTarget, in words.
+var Disruptions = map[string]string{
+	"PreemptionByScheduler":  "preempted by the scheduler",
+	"EvictionByEvictionAPI":  "evicted by the eviction API",
+	"DeletionByTaintManager": "evicted because of a NoExecute taint",
+	"DeletionByPodGC":        "deleted by the Pod garbage collector",
+	"TerminationByKubelet":   "terminated by the kubelet",
+}
+
 // Disruption returns the condition that says why a Pod is or was disrupted, nil for none. One that
 // was set after the deletion had been requested is not its cause: the taint manager and the
 // eviction API mark Pods that somebody else has deleted, too. The garbage collector ends these.

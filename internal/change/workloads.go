@@ -163,6 +163,12 @@ func ShortImage(before, after string) string {
 	return after
 }
 
+// Restarted reports whether a template differs from another as 'kubectl rollout restart' makes it.
+func Restarted(before, after *corev1.PodTemplateSpec) bool {
+	const at = "kubectl.kubernetes.io/restartedAt"
+	return before.Annotations[at] != after.Annotations[at]
+}
+
 // Images returns the images that changed between two templates: only the tag if it is one.
 func Images(before, after *corev1.PodTemplateSpec) string {
 	old := map[string]string{}

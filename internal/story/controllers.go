@@ -135,20 +135,62 @@ func (t *teller) config() {
 			labels := e.state != nil && e.state != th.states[0] && !maps.Equal(e.state.look().Metadata.Labels, th.before(e.state).look().Metadata.Labels)
 			return e.onlyStatus || th.kind == "Node" && !labels || t.claimed(e)
 		})
-		for len(entries) > 0 {
-			n := 1
-			for n < len(entries) && entries[n].Time.Sub(entries[n-1].Time) <= maxTogether {
-				n++
-			}
-			ep := newEpisode(rankConfig, api.EpisodeInfo, entries[0].Time, entries[n-1].Time, false)
-			ep.claims = entries[:n]
+		for _, run := range words.Runs(entries, func(a, b *entry) bool { return b.Time.Sub(a.Time) > maxTogether }) {
+			ep := newEpisode(rankConfig, api.EpisodeInfo, run[0].Time, run[len(run)-1].Time, false)
+			ep.claims = run
 			var what []string
-			for _, e := range entries[:n] {
+			for _, e := range run {
 				what = words.AppendOnce(what, change.Brief(strings.Join(e.What, "; "))+e.by())
 			}
 			ep.Title = fmt.Sprintf("%s %s: %s", th.kind, th.key.Name(), strings.Join(what, "; "))
 			t.add(ep)
-			entries = entries[n:]
+		}
+	}
+}
+
+// suspensions describes the times in which a CronJob or a Job was suspended.
+func (t *teller) suspensions() {
+	for _, th := range t.ofKind("CronJob", "Job") {
+		for _, span := range t.spans(th, func(s *state) bool { return s.look().Spec.Suspend }) {
+			ep := newEpisode(rankConfig, api.EpisodeInfo, span.from, span.to, span.open)
+			ep.claims, ep.said = span.claims, span.first.since("spec.suspend", "true")
+			ep.Title = fmt.Sprintf("%s %s suspended%s", th.kind, th.key.Name(), span.first.entry.by())
+			if span.after != nil {
+				ep.Title += fmt.Sprintf("; resumed%s after %s", span.after.entry.by(), t.took(ep.From, ep.To))
+			}
+			t.add(ep)
+		}
+	}
+}
+
+// pauses describes the times in which a Deployment was paused, and what was changed meanwhile:
+// that is rolled out when it is resumed.
+func (t *teller) pauses() {
+	paused := func(s *state) bool { return s.look().Spec.Paused }
+	for _, th := range t.ofKind("Deployment") {
+		for _, span := range t.spans(th, paused) {
+			ep := newEpisode(rankConfig, api.EpisodeInfo, span.from, span.to, span.open)
+			ep.Kind, ep.claims, ep.said = api.EpisodeRollout, span.claims, span.first.since("spec.paused", "true")
+			ep.Title = fmt.Sprintf("rollouts of %s paused%s", th.key.Name(), span.first.entry.by())
+			var edits []string
+			for i, s := range th.states {
+				if s != span.first && paused(s) && within(s.at, span.from, span.to) && s.entry != nil && !s.entry.onlyStatus && generationOf(th, i) != generationOf(th, i-1) {
+					edits = append(edits, s.entry.with(change.Shortened(s.entry.What)...))
+					ep.claims = append(ep.claims, s.entry)
+				}
+			}
+			if edits != nil {
+				ep.Title += "; changed meanwhile: " + change.Brief(strings.Join(edits, "; "))
+			}
+			switch {
+			case span.after != nil:
+				ep.Title += fmt.Sprintf("; resumed%s after %s", span.after.entry.by(), t.took(ep.From, ep.To))
+			case !span.open:
+				ep.Title += ", until deleted"
+			case edits != nil:
+				ep.Title += "; rolled out when it is resumed"
+			}
+			t.add(ep)
 		}
 	}
 }

@@ -8,20 +8,16 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/watchkeeper/watchkeeper/internal/api"
 	"github.com/watchkeeper/watchkeeper/internal/change"
 	"github.com/watchkeeper/watchkeeper/internal/words"
 )
-
-// disruptedBy has the reasons of the condition DisruptionTarget, in words.
-var disruptedBy = map[string]string{
-	"PreemptionByScheduler":  "preempted by the scheduler",
-	"EvictionByEvictionAPI":  "evicted by the eviction API",
-	"DeletionByTaintManager": "evicted because of a NoExecute taint",
-	"DeletionByPodGC":        "deleted by the Pod garbage collector",
-	"TerminationByKubelet":   "terminated by the kubelet",
-}
 
 // A hit is a Pod that was disrupted. Of one that was only deleted, the condition is empty.
 type hit struct {
@@ -62,13 +58,8 @@ func (t *teller) disruptions() {
 	for _, key := range keys {
 		all := groups[key]
 		slices.SortStableFunc(all, func(a, b hit) int { return a.state.at.Compare(b.state.at) })
-		for len(all) > 0 {
-			n := 1
-			for n < len(all) && all[n].state.at.Sub(all[n-1].state.at) <= maxApart {
-				n++
-			}
-			t.tellDisruption(all[:n])
-			all = all[n:]
+		for _, run := range words.Runs(all, func(a, b hit) bool { return b.state.at.Sub(a.state.at) > maxApart }) {
+			t.tellDisruption(run)
 		}
 	}
 }
@@ -97,7 +88,7 @@ func (t *teller) tellDisruption(all []hit) {
 			ep.To = gone
 		}
 	}
-	how := cmp.Or(disruptedBy[first.condition.Reason], "disrupted ("+first.condition.Reason+")")
+	how := cmp.Or(change.Disruptions[first.condition.Reason], "disrupted ("+first.condition.Reason+")")
 	preempted := first.condition.Reason == "PreemptionByScheduler"
 	if preempted {
 		how = t.priorities(ep, []*thing{first.pod}) + how
@@ -112,7 +103,7 @@ func (t *teller) tellDisruption(all []hit) {
 	case preempted:
 		t.preemption(ep, said)
 		ep.Title += t.replacements(ep, wl)
-	case disruptedBy[first.condition.Reason] == "":
+	case change.Disruptions[first.condition.Reason] == "":
 		ep.Title += ": " + change.Brief(first.condition.Message)
 	case len(said) > 0:
 		ep.Title += " (" + change.Brief(said[0]) + ")"
@@ -200,4 +191,131 @@ func (t *teller) replacements(ep *episode, wl name) string {
 	g := &group{all: found, from: ep.From, to: lastEnd(found, ep.To)}
 	ep.To, ep.Ongoing = g.to, slices.ContainsFunc(found, func(f *failure) bool { return !f.ended })
 	return "; of those created since then, " + summary(found) + t.ending(ep, g)
+}
+
+// cordons describes the times in which a Node was cordoned, or had a NoExecute taint, and the Pods that
+// were evicted from it meanwhile. It was drained if no other is left; only its own story has all its Pods.
+func (t *teller) cordons(node *thing, taint string) {
+	is, reason, set, unset := func(s *state) bool { return s.look().Spec.Unschedulable }, "EvictionByEvictionAPI", "cordoned", "uncordoned"
+	field, value, how := "spec.unschedulable", "true", change.Disruptions[reason]
+	if taint != "" {
+		is, reason, set, unset = func(s *state) bool { return slices.Contains(s.look().NoExecute(), taint) }, "DeletionByTaintManager", "tainted "+taint, "taint removed"
+		field, value, how = "spec.taints", taint, "evicted"
+	}
+	for _, span := range t.spans(node, is) {
+		if !t.concerns(node, span.from, span.to) {
+			continue
+		}
+		ep := newEpisode(rankNode, api.EpisodeInfo, span.from, span.to, span.open)
+		ep.claims, ep.said = span.claims, span.first.since(field, value)
+		var pods, left, budgets []*thing
+		var hits []hit
+		var waiting []*state
+		remain := 0
+		for _, pod := range t.podsOn(node.key.Name(), ep.From, ep.To) {
+			end := stays(pod, node, ep.From, ep.To)
+			if c, d := t.disruption(pod); d != nil && c.Reason == reason && within(d.at, ep.From, ep.To) {
+				pods, hits = append(pods, pod), append(hits, hit{pod, d, c})
+				ep.hit(hits[len(hits)-1])
+				ep.workloads = append(ep.workloads, t.workload(pod))
+				remain += one(end != nil)
+			} else if end != nil && taint == "" { // else it tolerates that
+				left = append(left, pod)
+				if !end.terminating() {
+					waiting = append(waiting, end)
+				}
+			}
+		}
+		ep.Title = fmt.Sprintf("Node %s %s%s", node.key.Name(), set, span.first.entry.by())
+		if len(pods) > 0 {
+			ep.Severity = api.EpisodeWarning
+			if len(left)+remain == 0 && t.isOwn(node) && taint == "" {
+				ep.Title = fmt.Sprintf("Node %s drained: cordoned%s", node.key.Name(), span.first.entry.by())
+			}
+			ep.Title += fmt.Sprintf(", %s %s%s", t.counted(pods), how, t.stillTerminating(pods, span.open))
+			if len(left) > 0 {
+				ep.Title += fmt.Sprintf(", %s still on it", t.counted(left))
+			}
+			budgets = t.budgets(ep, hits, waiting)
+		}
+		if span.after != nil {
+			ep.Title += "; " + unset + span.after.entry.by() + " after " + t.took(ep.From, ep.To)
+		}
+		ep.covers = func(e *entry) bool {
+			return e.thing == node || slices.Contains(pods, e.thing) || e.event == nil && slices.Contains(budgets, e.thing)
+		}
+		t.add(ep)
+	}
+}
+
+// stays returns the state of a Pod at the end of a time, if it was on a Node from the begin of that
+// time, and a drain would evict it. One that went in a gap is not known to stay.
+func stays(pod, node *thing, from, to time.Time) *state {
+	begin, end := pod.at(from), pod.at(to)
+	if begin == nil || end == nil || begin.asPod().Spec.NodeName != node.key.Name() || pod.last != nil && !pod.last.NotBefore.IsZero() && !pod.last.NotBefore.After(to) {
+		return nil
+	}
+	c, p := pod.controller(), end.asPod()
+	if c != nil && c.Kind == "DaemonSet" || p.Annotations[corev1.MirrorPodAnnotationKey] != "" || change.Ended(end.asPod()) {
+		return nil
+	}
+	return end
+}
+
+// budgets says for how long PodDisruptionBudgets allowed no disruption of some Pods before the
+// last of these was evicted, or while one of them waited, and with which numbers. It returns the
+// budgets that are about these Pods.
+func (t *teller) budgets(ep *episode, evicted []hit, waiting []*state) (all []*thing) {
+	for _, pdb := range t.ofKind("PodDisruptionBudget") {
+		selector, err := metav1.LabelSelectorAsSelector(pdb.final().look().Spec.Selector)
+		selected := func(s *state) bool {
+			return err == nil && s.thing.key.Namespace() == pdb.key.Namespace() && selector.Matches(labels.Set(s.look().Metadata.Labels))
+		}
+		last, format := time.Time{}, "; before the last of these evictions, %s allowed none for %s (healthy: %d, needed: %d)"
+		for _, h := range evicted {
+			if h.state.at.After(last) && selected(h.state) {
+				last = h.state.at
+			}
+		}
+		if slices.ContainsFunc(waiting, selected) {
+			last, format = ep.To, "; %s allowed no disruption for %s (healthy: %d, needed: %d)"
+		}
+		if last.IsZero() {
+			continue
+		}
+		all = append(all, pdb)
+		var refused time.Duration
+		var lowest *state
+		for _, span := range t.spansOf(pdb, "DisruptionAllowed", "False") {
+			from, to := span.from, span.to
+			if from.Before(ep.From) {
+				from = ep.From
+			}
+			if to.After(last) {
+				to = last
+			}
+			if to.Sub(from) < time.Second { // the eviction itself has used what was allowed
+				continue
+			}
+			refused += to.Truncate(time.Second).Sub(from.Truncate(time.Second))
+			for _, s := range pdb.states {
+				if s == pdb.at(from) || !s.at.Before(from) && s.at.Before(to) {
+					if lowest == nil || s.look().Status.CurrentHealthy < lowest.look().Status.CurrentHealthy {
+						lowest = s
+					}
+				}
+			}
+			ep.claims = append(ep.claims, span.claims...)
+			c := span.cause()
+			if lowest != nil {
+				c.Text += fmt.Sprintf(", currentHealthy: %d, desiredHealthy: %d", lowest.look().Status.CurrentHealthy, lowest.look().Status.DesiredHealthy)
+			}
+			ep.said = addCause(ep.said, c)
+		}
+		if lowest != nil {
+			l := lowest.look().Status
+			ep.Title += fmt.Sprintf(format, t.called(pdb), words.Duration(refused), l.CurrentHealthy, l.DesiredHealthy)
+		}
+	}
+	return all
 }

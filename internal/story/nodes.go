@@ -84,7 +84,7 @@ func (t *teller) tellNode(node *thing, span span, state, severity string) {
 		pods = append(pods, pod)
 		ep.workloads = append(ep.workloads, t.workload(pod))
 		if c, s := t.disruption(pod); s != nil && slices.Contains(reasons, c.Reason) && within(s.at, ep.From, ep.To.Add(maxTrail)) {
-			disrupted, how = append(disrupted, pod), disruptedBy[c.Reason]
+			disrupted, how = append(disrupted, pod), change.Disruptions[c.Reason]
 			if was := node.at(s.at); was != nil && c.Reason == "DeletionByTaintManager" && len(was.look().NoExecute()) == 1 {
 				how = "evicted because of the taint " + was.look().NoExecute()[0]
 			}

@@ -42,10 +42,8 @@ func (t *teller) outcome(ep *episode) string {
 	}
 	ready, want := end.look().Ready()
 	lowest := ready
-	for _, s := range th.states {
-		if n, _ := s.look().Ready(); within(s.at, ep.From, until) || s == th.at(ep.From) {
-			lowest = min(lowest, n)
-		}
+	if s := th.lowest(ep.From, until); s != nil {
+		lowest = min(lowest, s.ready())
 	}
 	least := ""
 	if lowest < ready {
@@ -122,6 +120,22 @@ func (t *teller) workloadOf(ep *episode) *thing {
 
 // short reports whether fewer Pods of a workload are ready than should be.
 func short(s *state) bool { return s.look().Short() }
+
+// ready returns how many Pods of a workload are ready.
+func (s *state) ready() int64 {
+	n, _ := s.look().Ready()
+	return n
+}
+
+// lowest returns the state of a workload in a time with the fewest ready Pods, nil if it has none.
+func (th *thing) lowest(from, to time.Time) (worst *state) {
+	for _, s := range th.states {
+		if (within(s.at, from, to) || s == th.at(from)) && (worst == nil || s.ready() < worst.ready()) {
+			worst = s
+		}
+	}
+	return worst
+}
 
 // readiness returns how many Pods of a workload are ready, of those that should be.
 func (s *state) readiness() api.Cause {

@@ -295,10 +295,9 @@ func (t *teller) tellRollout(r, before *rollout) {
 			ep.Severity, ep.said = api.EpisodeWarning, t.causes(unready)
 			ep.Title += ": " + summary(unready)
 			r.describes(unready)
-		} else if worst, took := t.down(r); worst != nil && r.undone {
-			c := worst.readiness()
-			ep.Severity, ep.said = api.EpisodeWarning, addCause(nil, c)
-			ep.Title += ": " + c.Text + " ready for " + took
+		} else if worst, text := t.down(r); text != "" && r.undone {
+			ep.Severity, ep.said = api.EpisodeWarning, addCause(nil, worst)
+			ep.Title += text
 		}
 	case last.look().Status.ObservedGeneration < generationOf(th, r.begin):
 		ep.Ongoing = true

@@ -9,11 +9,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/watchkeeper/watchkeeper/internal/api"
 	"github.com/watchkeeper/watchkeeper/internal/change"
 	"github.com/watchkeeper/watchkeeper/internal/words"
 )
-
-const restartedAt = "kubectl.kubernetes.io/restartedAt"
 
 // describe names a rollout: what it changes, its revision, and by whom.
 func (t *teller) describe(r *rollout) string {
@@ -40,7 +39,7 @@ func (t *teller) describe(r *rollout) string {
 				what += " from " + old
 			}
 			what += to + images
-		} else if r.before.Annotations[restartedAt] != r.after.Annotations[restartedAt] {
+		} else if change.Restarted(r.before, r.after) {
 			what = "restart of " + th.key.Name()
 		} else if len(r.entry.What) > 0 {
 			if to != " to " {
@@ -138,33 +137,23 @@ func (t *teller) stuck(r *rollout) (all []said, reasons []string) {
 	return all, reasons
 }
 
-// down returns the state with the fewest ready Pods in a time in which a rollout that was not completed
-// had fewer than before, and how long that was; nil if it was not longer than Pods need to start, or if
-// none was left, than maxSettle: then there were no others for which they could be replaced slowly.
-func (t *teller) down(r *rollout) (worst *state, took string) {
-	ready := func(s *state) int64 {
-		n, _ := s.look().Ready()
-		return n
-	}
-	before := ready(r.workload.states[r.begin])
-	for _, span := range t.spans(r.workload, func(s *state) bool { return short(s) && ready(s) < before }) {
-		to := span.to
+// down says how many Pods were ready at worst in a time in which a rollout that was not completed had too
+// few, and how long that was; "" if it was not longer than Pods need to start, or if none was left, than
+// maxSettle: then there were no others for which they could be replaced slowly.
+func (t *teller) down(r *rollout) (worst api.Cause, text string) {
+	for _, span := range t.spans(r.workload, short) {
+		to, limit := span.to, maxStart
 		if to.After(r.to) {
 			to = r.to
 		}
-		lowest := span.first
-		for _, s := range r.workload.states[r.begin:r.end] {
-			if within(s.at, span.from, to) && ready(s) < ready(lowest) {
-				lowest = s
-			}
-		}
-		limit := maxStart
-		if ready(lowest) == 0 {
+		lowest := r.workload.lowest(span.from, to)
+		if lowest != nil && lowest.ready() == 0 {
 			limit = maxSettle
 		}
 		if span.from.After(r.from) && to.Sub(span.from) > limit {
-			return lowest, t.took(span.from, to)
+			worst = lowest.readiness()
+			return worst, ": " + worst.Text + " ready for " + t.took(span.from, to)
 		}
 	}
-	return nil, ""
+	return worst, ""
 }

@@ -38,19 +38,16 @@ func (t *teller) scaling() {
 		if c := th.controller(); th.kind == "Pod" || th.kind == "ReplicaSet" && c != nil {
 			continue
 		}
-		var open []step
-		for _, s := range t.steps(th) {
-			if n := len(open); n > 0 {
-				pause := s.state.at.Sub(open[n-1].state.at)
-				if pause > maxBetween || pause > maxTrail && (s.event == nil || open[n-1].event == nil) || t.retuned(th, open[n-1].state.at, s.state.at) {
-					t.tellScaling(th, open, s.state)
-					open = nil
-				}
+		runs := words.Runs(t.steps(th), func(a, b step) bool {
+			pause := b.state.at.Sub(a.state.at)
+			return pause > maxBetween || pause > maxTrail && (a.event == nil || b.event == nil) || t.retuned(th, a.state.at, b.state.at)
+		})
+		for i, steps := range runs {
+			var next *state
+			if i+1 < len(runs) {
+				next = runs[i+1][0].state
 			}
-			open = append(open, s)
-		}
-		if len(open) > 0 {
-			t.tellScaling(th, open, nil)
+			t.tellScaling(th, steps, next)
 		}
 	}
 }

@@ -47,3 +47,14 @@ func AppendOnce[T comparable](list []T, more ...T) []T {
 	}
 	return list
 }
+
+// Runs splits a list where two that follow each other are apart.
+func Runs[T any](list []T, apart func(a, b T) bool) (runs [][]T) {
+	begin := 0
+	for i := range list {
+		if i+1 == len(list) || apart(list[i], list[i+1]) {
+			runs, begin = append(runs, list[begin:i+1]), i+1
+		}
+	}
+	return runs
+}
