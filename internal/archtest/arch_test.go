@@ -38,7 +38,7 @@ var layers = [][]string{
 	{"internal/request", "internal/fairness"},
 	{"internal/findings", "internal/story"},
 	{"internal/status", "internal/servingcert", "internal/recording", "internal/api", "internal/webpage", "internal/workload", "ui"},
-	{"internal/change", "internal/h2", "internal/timeline", "internal/wire", "internal/history"},
+	{"internal/change", "internal/story/edges", "internal/h2", "internal/timeline", "internal/wire", "internal/history"},
 	{"internal/sheet"},
 	{"internal/history/delta", "internal/history/budget", "internal/history/failstop"},
 	{"informer/reconcile"},

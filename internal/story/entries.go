@@ -12,6 +12,7 @@ import (
 	"github.com/watchkeeper/watchkeeper/informer/scan"
 	"github.com/watchkeeper/watchkeeper/internal/api"
 	"github.com/watchkeeper/watchkeeper/internal/change"
+	"github.com/watchkeeper/watchkeeper/internal/story/edges"
 	"github.com/watchkeeper/watchkeeper/internal/words"
 )
 
@@ -39,7 +40,7 @@ func (e *entry) compare(other *entry) int {
 func (t *teller) read(o *Object) {
 	for _, v := range o.Versions {
 		if !v.NotBefore.IsZero() {
-			t.edge(v.Time, edge{notBefore: v.NotBefore})
+			t.edges.Add(v.Time, edges.Edge{NotBefore: v.NotBefore})
 		}
 	}
 	if o.Resource.Name == "events" && (o.Resource.Group == "" || o.Resource.Group == "events.k8s.io") {
@@ -64,7 +65,7 @@ func (t *teller) read(o *Object) {
 		if o.Since.After(at) {
 			at, begun = o.Since, api.RecordBegin
 		}
-		t.edge(at, edge{before: begun})
+		t.edges.Add(at, edges.Edge{Before: begun})
 		begin(&state{at: at, o: before, initial: true})
 	}
 	for _, v := range o.Versions {

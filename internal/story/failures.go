@@ -99,7 +99,7 @@ func (t *teller) probes(f *failure) {
 	for _, ev := range t.eventsAbout(f.pod, f.from.Add(-maxApart), f.to) {
 		switch {
 		case ev.Reason == "Killing" && strings.Contains(ev.Text(), "probe"):
-			if _, _, observed := t.bounds(f.from); !observed || !ev.entry.Time.After(f.from.Add(5*time.Second)) { // not a later one
+			if _, _, observed := t.edges.Bounds(f.from); !observed || !ev.entry.Time.After(f.from.Add(5*time.Second)) { // not a later one
 				killed = ev.Text()
 			}
 		case ev.Reason != "Unhealthy":

@@ -84,7 +84,7 @@ func (n *notes) addOne(of string, e *entry, from time.Time, explanation string, 
 		of += ", " + explanation + ","
 	}
 	when := n.t.took(e.Time, from)
-	if earliest, _, ok := n.t.bounds(e.Time); ok && from.Sub(earliest) < 2*time.Second {
+	if earliest, _, ok := n.t.edges.Bounds(e.Time); ok && from.Sub(earliest) < 2*time.Second {
 		when = "right"
 	}
 	n.before = append(n.before, noted{e, when + " after " + of + " " + verb, other})

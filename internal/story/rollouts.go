@@ -253,7 +253,7 @@ func (t *teller) tellRollout(r, before *rollout) {
 			if f.after != nil && r.end < len(th.states) {
 				return t.order(f.after, th.states[r.end]) >= 0
 			}
-			begin, _, _ := t.bounds(r.to)
+			begin, _, _ := t.edges.Bounds(r.to)
 			return !f.ended || f.to.After(begin)
 		})
 		r.failed, r.recovered, ep.Ongoing = !ended, ended, !over && !ended

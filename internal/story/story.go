@@ -29,6 +29,7 @@ import (
 	"github.com/watchkeeper/watchkeeper/informer/scan"
 	"github.com/watchkeeper/watchkeeper/internal/api"
 	"github.com/watchkeeper/watchkeeper/internal/change"
+	"github.com/watchkeeper/watchkeeper/internal/story/edges"
 	"github.com/watchkeeper/watchkeeper/internal/words"
 )
 
@@ -69,7 +70,7 @@ type teller struct {
 	Input
 	things    []*thing
 	byUID     map[string]*thing
-	edges     map[int64]edge  // by the time in nanoseconds
+	edges     edges.Edges
 	strangers map[*thing]bool // of which the story is not
 	lives     []*thing        // the story's own, if it is only about the time in which they existed
 	events    []*entry        // about Events
@@ -130,7 +131,7 @@ func newTeller(in Input) *teller {
 			in.To = in.From
 		}
 	}
-	t := &teller{Input: in, byUID: map[string]*thing{}, edges: map[int64]edge{}, strangers: map[*thing]bool{}, rolled: map[*thing][]*rollout{}, comparer: change.Comparer{Brief: true}}
+	t := &teller{Input: in, byUID: map[string]*thing{}, edges: edges.Edges{}, strangers: map[*thing]bool{}, rolled: map[*thing][]*rollout{}, comparer: change.Comparer{Brief: true}}
 	objects := slices.Clone(in.Objects)
 	slices.SortStableFunc(objects, func(a, b Object) int {
 		return cmp.Or(cmp.Compare(a.Resource.String(), b.Resource.String()), cmp.Compare(a.Key, b.Key))
