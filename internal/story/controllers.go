@@ -12,6 +12,7 @@ import (
 
 	"github.com/watchkeeper/watchkeeper/internal/api"
 	"github.com/watchkeeper/watchkeeper/internal/change"
+	"github.com/watchkeeper/watchkeeper/internal/story/edges"
 	"github.com/watchkeeper/watchkeeper/internal/words"
 )
 
@@ -27,9 +28,7 @@ func (t *teller) creations() {
 		if len(spans) == 0 && len(refused) > 0 { // controllers without that condition
 			first, last := refused[0].entry, refused[len(refused)-1].entry
 			span := span{from: first.Time, to: last.Time, condition: condition{Reason: refused[0].Reason, Message: refused[len(refused)-1].Text()}}
-			if last.Until.After(span.to) {
-				span.to = last.Until
-			}
+			span.to = edges.Later(span.to, last.Until)
 			for _, one := range t.spans(th, func(s *state) bool { return s.look().Lacks() }) { // the last Event is not its end, but the next Pod is
 				if one.from.After(span.to.Add(maxTogether)) || !one.to.After(span.to) {
 					continue

@@ -11,6 +11,7 @@ import (
 
 	"github.com/watchkeeper/watchkeeper/internal/api"
 	"github.com/watchkeeper/watchkeeper/internal/change"
+	"github.com/watchkeeper/watchkeeper/internal/story/edges"
 	"github.com/watchkeeper/watchkeeper/internal/words"
 )
 
@@ -258,9 +259,8 @@ func (t *teller) replaced(ep *episode, deleted []*thing) []*thing {
 	ready, from, to := 0, ep.From, ep.From
 	for _, pod := range all {
 		if i := slices.IndexFunc(pod.states, isReady); i >= 0 {
-			if ready++; pod.states[i].at.After(to) {
-				to = pod.states[i].at
-			}
+			ready++
+			to = edges.Later(to, pod.states[i].at)
 		}
 	}
 	var named []string // a Pod of a StatefulSet is created again with the same name

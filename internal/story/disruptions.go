@@ -11,11 +11,10 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/watchkeeper/watchkeeper/internal/api"
 	"github.com/watchkeeper/watchkeeper/internal/change"
+	"github.com/watchkeeper/watchkeeper/internal/story/edges"
 	"github.com/watchkeeper/watchkeeper/internal/words"
 )
 
@@ -116,10 +115,7 @@ func (t *teller) tellDisruption(all []hit) {
 // withNames adds the names of objects to a text that has their UIDs.
 func (t *teller) withNames(text string) string {
 	for _, th := range t.things {
-		if len(th.uid) < 8 {
-			continue
-		}
-		if i := words.IndexWord(text, th.uid); i >= 0 {
+		if i := words.IndexWord(text, th.uid); i >= 0 && len(th.uid) >= 8 {
 			return text[:i] + th.key.Namespace() + "/" + th.key.Name() + text[i+len(th.uid):]
 		}
 	}
@@ -267,9 +263,8 @@ func stays(pod, node *thing, from, to time.Time) *state {
 // budgets that are about these Pods.
 func (t *teller) budgets(ep *episode, evicted []hit, waiting []*state) (all []*thing) {
 	for _, pdb := range t.ofKind("PodDisruptionBudget") {
-		selector, err := metav1.LabelSelectorAsSelector(pdb.final().look().Spec.Selector)
 		selected := func(s *state) bool {
-			return err == nil && s.thing.key.Namespace() == pdb.key.Namespace() && selector.Matches(labels.Set(s.look().Metadata.Labels))
+			return s.thing.key.Namespace() == pdb.key.Namespace() && pdb.final().look().Selects(s.look())
 		}
 		last, format := time.Time{}, "; before the last of these evictions, %s allowed none for %s (healthy: %d, needed: %d)"
 		for _, h := range evicted {
@@ -287,13 +282,7 @@ func (t *teller) budgets(ep *episode, evicted []hit, waiting []*state) (all []*t
 		var refused time.Duration
 		var lowest *state
 		for _, span := range t.spansOf(pdb, "DisruptionAllowed", "False") {
-			from, to := span.from, span.to
-			if from.Before(ep.From) {
-				from = ep.From
-			}
-			if to.After(last) {
-				to = last
-			}
+			from, to := edges.Later(span.from, ep.From), edges.Earlier(span.to, last)
 			if to.Sub(from) < time.Second { // the eviction itself has used what was allowed
 				continue
 			}

@@ -194,9 +194,7 @@ func (t *teller) fold(entries []*entry) (out []*entry) {
 // join adds another entry to the ones that an entry stands for.
 func (e *entry) join(other *entry) {
 	e.Count = max(e.Count, 1) + max(other.Count, 1)
-	if until := cmp.Or(other.Until, other.Time); until.After(e.Until) {
-		e.Until = until
-	}
+	e.Until = edges.Later(e.Until, cmp.Or(other.Until, other.Time))
 	e.By = words.AppendOnce(slices.Clip(e.By), other.By...)
 	if e.event != nil && other.event != nil {
 		e.event.messages = words.AppendOnce(e.event.messages, other.event.messages...)

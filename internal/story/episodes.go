@@ -12,6 +12,7 @@ import (
 
 	"github.com/watchkeeper/watchkeeper/internal/api"
 	"github.com/watchkeeper/watchkeeper/internal/change"
+	"github.com/watchkeeper/watchkeeper/internal/story/edges"
 	"github.com/watchkeeper/watchkeeper/internal/words"
 )
 
@@ -126,10 +127,7 @@ func (t *teller) assemble() []api.Episode {
 		ep.itself = ep.own || slices.ContainsFunc(ep.claims, t.isTarget)
 		ep.own = ep.itself || slices.ContainsFunc(ep.workloads, func(n name) bool { return t.isOwn(t.byUID[n.uid]) })
 		slices.SortStableFunc(ep.entries, (*entry).compare)
-		ep.From, ep.To = ep.From.UTC(), ep.To.UTC()
-		if ep.To.Before(ep.From) {
-			ep.To = ep.From
-		}
+		ep.From, ep.To = ep.From.UTC(), edges.Later(ep.From, ep.To).UTC()
 		t.observed(&ep.Episode)
 		for _, c := range ep.said {
 			ep.Causes = append(ep.Causes, c.Cause)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/watchkeeper/watchkeeper/internal/api"
 	"github.com/watchkeeper/watchkeeper/internal/change"
+	"github.com/watchkeeper/watchkeeper/internal/story/edges"
 	"github.com/watchkeeper/watchkeeper/internal/words"
 )
 
@@ -165,9 +166,7 @@ func groupFailures(all []*failure) (groups []*group) {
 			groups = append(groups, g)
 		}
 		g.all, last[key] = append(g.all, f), f.from
-		if f.to.After(g.to) {
-			g.to = f.to
-		}
+		g.to = edges.Later(g.to, f.to)
 	}
 	return groups
 }

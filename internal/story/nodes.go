@@ -6,10 +6,7 @@ package story
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"time"
-
-	corev1 "k8s.io/api/core/v1"
 
 	"github.com/watchkeeper/watchkeeper/internal/api"
 	"github.com/watchkeeper/watchkeeper/internal/change"
@@ -44,13 +41,10 @@ func (t *teller) nodes() {
 				}
 			}
 		}
-		var taints []string // of the node controller, the conditions tell
+		taints := []string{""} // for none: it is cordoned
 		for _, s := range node.states {
-			taints = words.AppendOnce(taints, slices.DeleteFunc(s.look().NoExecute(), func(taint string) bool {
-				return strings.HasPrefix(taint, corev1.TaintNodeNotReady) || strings.HasPrefix(taint, corev1.TaintNodeUnreachable)
-			})...)
+			taints = words.AppendOnce(taints, s.look().Taints()...)
 		}
-		t.cordons(node, "")
 		for _, taint := range taints {
 			t.cordons(node, taint)
 		}

@@ -43,7 +43,7 @@ func (t *teller) outcome(ep *episode) string {
 	ready, want := end.look().Ready()
 	lowest := ready
 	if s := th.lowest(ep.From, until); s != nil {
-		lowest = min(lowest, s.ready())
+		lowest = min(lowest, s.look().ReadyPods())
 	}
 	least := ""
 	if lowest < ready {
@@ -121,30 +121,14 @@ func (t *teller) workloadOf(ep *episode) *thing {
 // short reports whether fewer Pods of a workload are ready than should be.
 func short(s *state) bool { return s.look().Short() }
 
-// ready returns how many Pods of a workload are ready.
-func (s *state) ready() int64 {
-	n, _ := s.look().Ready()
-	return n
-}
-
 // lowest returns the state of a workload in a time with the fewest ready Pods, nil if it has none.
 func (th *thing) lowest(from, to time.Time) (worst *state) {
 	for _, s := range th.states {
-		if (within(s.at, from, to) || s == th.at(from)) && (worst == nil || s.ready() < worst.ready()) {
+		if (within(s.at, from, to) || s == th.at(from)) && (worst == nil || s.look().ReadyPods() < worst.look().ReadyPods()) {
 			worst = s
 		}
 	}
 	return worst
-}
-
-// readiness returns how many Pods of a workload are ready, of those that should be.
-func (s *state) readiness() api.Cause {
-	field := "status.readyReplicas"
-	if s.thing.kind == "DaemonSet" {
-		field = "status.numberReady"
-	}
-	ready, want := s.look().Ready()
-	return s.cause(field, fmt.Sprintf("%d of %d", ready, want))
 }
 
 // shortages describes workloads that have fewer ready Pods than they should at the end of the
@@ -165,7 +149,7 @@ func (t *teller) shortages() {
 		}
 		ep := newEpisode(rankFailure, api.EpisodeWarning, span.from, t.To, true)
 		ep.Title = fmt.Sprintf("%s: too few Pods are ready", t.called(th))
-		ep.said = addCause(nil, th.final().readiness())
+		ep.said = addCause(nil, th.final().cause(th.final().look().Readiness()))
 		if c, ok := th.final().condition("Available"); ok && c.Status == "False" {
 			ep.Severity, ep.said = api.EpisodeFailed, addCause(nil, th.final().because(c))
 		}

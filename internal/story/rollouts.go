@@ -13,6 +13,7 @@ import (
 
 	"github.com/watchkeeper/watchkeeper/internal/api"
 	"github.com/watchkeeper/watchkeeper/internal/change"
+	"github.com/watchkeeper/watchkeeper/internal/story/edges"
 )
 
 // A rollout is a change of a workload's Pod template, and what follows from it until the next
@@ -158,10 +159,8 @@ func (t *teller) replicaSets(th *thing, template *corev1.PodTemplateSpec) (all [
 
 // has reports whether a Pod is of a rollout's revision. known is false if no label or status says it.
 func (r *rollout) has(pod *thing) (is, known bool) {
-	for _, rs := range r.sets {
-		if pod.controlledBy(rs.uid) {
-			return true, true
-		}
+	if slices.ContainsFunc(r.sets, func(rs *thing) bool { return pod.controlledBy(rs.uid) }) {
+		return true, true
 	}
 	for _, s := range r.workload.states[r.begin:r.end] {
 		its, newest := s.look().Revisions(pod.final().look())
@@ -391,9 +390,7 @@ func passingFault(f *failure) bool {
 
 func lastEnd(all []*failure, at time.Time) time.Time {
 	for _, f := range all {
-		if f.to.After(at) {
-			at = f.to
-		}
+		at = edges.Later(at, f.to)
 	}
 	return at
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/watchkeeper/watchkeeper/internal/api"
 	"github.com/watchkeeper/watchkeeper/internal/change"
+	"github.com/watchkeeper/watchkeeper/internal/story/edges"
 	"github.com/watchkeeper/watchkeeper/internal/words"
 )
 
@@ -142,16 +143,13 @@ func (t *teller) stuck(r *rollout) (all []said, reasons []string) {
 // maxSettle: then there were no others for which they could be replaced slowly.
 func (t *teller) down(r *rollout) (worst api.Cause, text string) {
 	for _, span := range t.spans(r.workload, short) {
-		to, limit := span.to, maxStart
-		if to.After(r.to) {
-			to = r.to
-		}
+		to, limit := edges.Earlier(span.to, r.to), maxStart
 		lowest := r.workload.lowest(span.from, to)
-		if lowest != nil && lowest.ready() == 0 {
+		if lowest != nil && lowest.look().ReadyPods() == 0 {
 			limit = maxSettle
 		}
 		if span.from.After(r.from) && to.Sub(span.from) > limit {
-			worst = lowest.readiness()
+			worst = lowest.cause(lowest.look().Readiness())
 			return worst, ": " + worst.Text + " ready for " + t.took(span.from, to)
 		}
 	}

@@ -127,9 +127,7 @@ func Tell(in Input) api.Story {
 // newTeller reads the objects and applies the rules.
 func newTeller(in Input) *teller {
 	if !in.Last.IsZero() {
-		if in.To = in.Last; in.To.Before(in.From) {
-			in.To = in.From
-		}
+		in.To = edges.Later(in.From, in.Last)
 	}
 	t := &teller{Input: in, byUID: map[string]*thing{}, edges: edges.Edges{}, strangers: map[*thing]bool{}, rolled: map[*thing][]*rollout{}, comparer: change.Comparer{Brief: true}}
 	objects := slices.Clone(in.Objects)
@@ -216,10 +214,7 @@ func (t *teller) tells(e *entry) bool {
 
 // foreign reports whether an episode is not one of the story.
 func (t *teller) foreign(ep *episode) bool {
-	to := ep.To
-	if to.Before(ep.From) {
-		to = ep.From
-	}
+	to := edges.Later(ep.From, ep.To)
 	about := len(ep.claims)+len(ep.workloads) == 0 || slices.ContainsFunc(ep.claims, func(e *entry) bool { return e != nil && t.concerns(e.thing, ep.From, to) })
 	if len(ep.claims) == 0 { // it had begun before
 		about = about || slices.ContainsFunc(ep.workloads, func(n name) bool { return t.concerns(t.byUID[n.uid], ep.From, to) })

@@ -5,6 +5,8 @@ package workload
 
 import (
 	"encoding/json"
+	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -123,6 +125,13 @@ func (o *Object) NoExecute() (taints []string) {
 		}
 	}
 	return taints
+}
+
+// Taints returns the taints of a Node that evict Pods, without those that follow from its conditions.
+func (o *Object) Taints() []string {
+	return slices.DeleteFunc(o.NoExecute(), func(taint string) bool {
+		return strings.HasPrefix(taint, corev1.TaintNodeNotReady) || strings.HasPrefix(taint, corev1.TaintNodeUnreachable)
+	})
 }
 
 // A Condition of any object.

@@ -3,7 +3,12 @@
 
 package workload
 
-import "fmt"
+import (
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+)
 
 // Replicas returns how many Pods a workload should have; of a DaemonSet, its status says it.
 func (o *Object) Replicas() int64 {
@@ -20,6 +25,21 @@ func (o *Object) Ready() (ready, want int64) {
 	}
 	want = o.Replicas()
 	return min(o.Status.ReadyReplicas, want), want
+}
+
+// ReadyPods returns how many Pods of a workload are ready, at most as many as should be.
+func (o *Object) ReadyPods() int64 {
+	ready, _ := o.Ready()
+	return ready
+}
+
+// Readiness says how many Pods of a workload are ready, of those that should be, and which field does.
+func (o *Object) Readiness() (field, text string) {
+	if field = "status.readyReplicas"; o.Kind == "DaemonSet" {
+		field = "status.numberReady"
+	}
+	ready, want := o.Ready()
+	return field, fmt.Sprintf("%d of %d", ready, want)
 }
 
 // Short reports whether fewer Pods of a workload are ready than should be.
@@ -154,6 +174,12 @@ func (o *Object) Scale() (want *int64, exist, ready int64) {
 func (o *Object) Lacks() bool {
 	exist, want, ok := o.Pods()
 	return ok && exist < want && (exist == 0 || o.Kind != "Job")
+}
+
+// Selects reports whether the selector of an object selects another one of its namespace.
+func (o *Object) Selects(other *Object) bool {
+	selector, err := metav1.LabelSelectorAsSelector(o.Spec.Selector)
+	return err == nil && selector.Matches(labels.Set(other.Metadata.Labels))
 }
 
 // UsesMore reports whether more of a ResourceQuota is used than before.

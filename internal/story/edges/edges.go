@@ -60,3 +60,19 @@ func (all Edges) Took(from, to time.Time) string {
 	}
 	return "at least " + words.Duration(least)
 }
+
+// Later returns the later one of two times.
+func Later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}
+
+// Earlier returns the earlier one of two times.
+func Earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
+}
