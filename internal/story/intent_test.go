@@ -4,6 +4,7 @@
 package story_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 )
@@ -32,6 +33,19 @@ func TestNoRollout(t *testing.T) {
 	want := []string{"30- info: Deployment web scaled 2 → 5 by kubectl-scale, 2 of 5 ready",
 		"31- failed: Deployment web: Pods could not be created: exceeded quota: q, used; still so at the end of the story, with 2 of 5 ready"}
 	l.want("Deployment/web", 60, append([]string{"1-2 info: Deployment web created with r/web:1.0 (revision 1, by kubectl-create), complete after 1s"}, want...)...)
+	for _, created := range []int{1, 2} { // nor that of Pods that are not ready; and it is over when they are not wanted
+		l = newLog(t)
+		for i, condition := range []string{"", `{type: ReplicaFailure, status: "True", reason: FailedCreate, message: "exceeded quota: q, used"}`, ""} {
+			l.put(float64(1+30*i), deployment(i+1, 2+2*(i%2), "r/web:1.0", "m", "1", fmt.Sprintf("observedGeneration: %d, replicas: 2, updatedReplicas: %d", i+1, max(created, i))))
+			l.put(float64(2+30*i), replicaSet("a", "r/web:1.0", "conditions: ["+condition+"]"))
+		}
+		if got := lines(l.tell("Deployment/web", 50)); created == 2 && !strings.Contains(got[0], ", in progress: ") {
+			t.Errorf("%q", got)
+		}
+		if got := lines(l.tell("Deployment/web", 90)); !strings.HasSuffix(got[0], ", in progress: 2 of 2 Pods updated, 0 ready") || !strings.HasPrefix(got[2], "32-62 failed: Deployment web: Pods could not be created: exceeded quota: q, used; over after 30s") {
+			t.Errorf("%q", got)
+		}
+	}
 	l = newLog(t, deployment(2, 5, "r/web:1.0", "kubectl-scale", "1", done(1, 2)+available))
 	l.initial(replicaSet("a", "r/web:1.0", `conditions: [{type: ReplicaFailure, status: "True", reason: FailedCreate, message: "pods is forbidden: exceeded quota: q, used"}]`))
 	l.want("Deployment/web", 60, "..0- failed: Deployment web: Pods could not be created: exceeded quota: q, used; still so at the end of the story, with 2 of 5 ready")
@@ -85,18 +99,6 @@ func TestPaused(t *testing.T) {
 		"40-42 info: rollout of web from 1.0 to 1.2 (revision 2, by kubectl-rollout), complete after 2s")
 }
 
-// TestTwoEdits: what the controller has not seen was not rolled out.
-func TestTwoEdits(t *testing.T) {
-	l := newLog(t, deployment(1, 1, "r/web:1.0", "kubectl-create", "1", done(1, 1)), replicaSet("a", "r/web:1.0", "replicas: 1"))
-	l.put(10, deployment(2, 1, "r/web:1.1", "kubectl-set", "1", done(1, 1)))
-	l.put(11, deployment(3, 1, "r/web:1.2", "kubectl-edit", "1", done(1, 1)))
-	l.put(13, deployment(3, 1, "r/web:1.2", "kubectl-edit", "2", done(3, 1)))
-	s := l.want("Deployment/web", 60, "10-13 info: rollout of web from 1.0 to 1.2 (revision 2, by kubectl-set, kubectl-edit), complete after 3s")
-	if n := len(s.Episodes[0].Entries); n != 3 {
-		t.Errorf("%d entries", n)
-	}
-}
-
 // TestStrategies: OnDelete waits for somebody, and Pods below a partition keep what they run.
 func TestStrategies(t *testing.T) {
 	set := func(generation int, image, strategy, status string) string {
@@ -122,21 +124,6 @@ func TestStrategies(t *testing.T) {
 	l.initial(set(1, "r/web:1.0", onDelete, ready+"observedGeneration: 1, updatedReplicas: 3, currentRevision: a, updateRevision: b"))
 	l.put(10, set(2, "r/web:1.1", onDelete, "replicas: 5, readyReplicas: 5, observedGeneration: 2, updatedReplicas: 3, currentRevision: a, updateRevision: c"))
 	l.want("StatefulSet/web", 20, "10- info: rollout of web from 1.0 to 1.1 (by kubectl-set), takes effect as its Pods are deleted (OnDelete): 3 of 3 Pods updated, 5 ready")
-	for status, want := range map[string]int{ // of which Pods are missing: whether it proves a rollout
-		"currentRevision: a, updateRevision: a": 0, "currentRevision: a, updateRevision: b": 1,
-	} {
-		l = newLog(t, set(2, "r/web:1.1", "type: RollingUpdate", "observedGeneration: 2, replicas: 3, readyReplicas: 2, updatedReplicas: 2, "+status))
-		l.put(1, set(2, "r/web:1.1", "type: RollingUpdate", "observedGeneration: 2, replicas: 3, readyReplicas: 1, updatedReplicas: 2, "+status))
-		n := 0
-		for _, line := range lines(l.tell("StatefulSet/web", 60)) {
-			if strings.Contains(line, "rollout") {
-				n++
-			}
-		}
-		if n != want {
-			t.Errorf("%s: %d rollouts, want %d", status, n, want)
-		}
-	}
 }
 
 // TestOnDelete: the template is put back, and a Pod that has the failed one is still told. Pods that
@@ -171,10 +158,17 @@ func TestOnDelete(t *testing.T) {
 		"60- info: rollout of web from 1.0 to 1.2 (by kubectl-set), takes effect as its Pods are deleted (OnDelete): 0 of 2 Pods updated, 1 ready")
 }
 
-// TestChangedAfterCreation: a workload is created with what its first version has, even if its
-// controller sees only the next one.
-func TestChangedAfterCreation(t *testing.T) {
-	l := newLog(t)
+// TestTwoEdits: what the controller has not seen was not rolled out, but a workload is created with what
+// its first version has.
+func TestTwoEdits(t *testing.T) {
+	l := newLog(t, deployment(1, 1, "r/web:1.0", "kubectl-create", "1", done(1, 1)), replicaSet("a", "r/web:1.0", "replicas: 1"))
+	l.put(10, deployment(2, 1, "r/web:1.1", "kubectl-set", "1", done(1, 1)))
+	l.put(11, deployment(3, 1, "r/web:1.2", "kubectl-edit", "1", done(1, 1)))
+	l.put(13, deployment(3, 1, "r/web:1.2", "kubectl-edit", "2", done(3, 1)))
+	if s := l.want("Deployment/web", 60, "10-13 info: rollout of web from 1.0 to 1.2 (revision 2, by kubectl-set, kubectl-edit), complete after 3s"); len(s.Episodes[0].Entries) != 3 {
+		t.Errorf("%+v", s.Episodes[0].Entries)
+	}
+	l = newLog(t)
 	l.put(5, deployment(1, 2, "r/web:1", "kubectl-create", "", ""))
 	l.put(15, deployment(2, 2, "r/web:2", "kubectl-set", "", ""))
 	l.put(16, deployment(2, 2, "r/web:2", "kubectl-set", "1", done(2, 2)))

@@ -28,6 +28,7 @@ func TestRolling(t *testing.T) {
 		{"Deployment", `{"metadata":{"generation":2},"spec":{"replicas":0},"status":{"observedGeneration":1}}`, "status.updatedReplicas: 0 of 0", false, false},
 		{"StatefulSet", `{"spec":{"updateStrategy":{"rollingUpdate":{"partition":2}},"replicas":3},"status":{"replicas":3,"updatedReplicas":1,"readyReplicas":3,"currentRevision":"a","updateRevision":"b"}}`, "status.updatedReplicas: 1 of 1", false, true},
 		{"StatefulSet", `{"status":{"updatedReplicas":0,"replicas":1,"readyReplicas":1,"currentRevision":"a","updateRevision":"b"}}`, "status.updateRevision: b, currentRevision: a", true, false},
+		{"StatefulSet", `{"spec":{"replicas":3},"status":{"updatedReplicas":2,"replicas":3,"readyReplicas":2,"currentRevision":"a","updateRevision":"a"}}`, "status.updateRevision: a, currentRevision: a", false, false},
 		{"DaemonSet", `{"spec":{"updateStrategy":{"type":"OnDelete"}},"status":{"desiredNumberScheduled":3,"currentNumberScheduled":2,"updatedNumberScheduled":1}}`, "status.updatedNumberScheduled: 1 of 2", true, false},
 	} {
 		o := read(test.kind, test.json)
