@@ -263,7 +263,7 @@ func (a *attacker) begin(ctx context.Context) {
 		a.loop(ctx, everything, true)
 	}
 	for range hostileExports {
-		a.loop(ctx, "/watchkeeper/v1/history/export", false)
+		a.loop(ctx, "/watchkeeper/v1/history/export?since=1h", false)
 	}
 }
 
