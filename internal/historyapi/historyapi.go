@@ -101,7 +101,6 @@ type call struct {
 	path string
 	// cluster has which resources have no namespaces, of those that [call.resources] returned.
 	cluster map[kube.Resource]bool
-	lists   map[string][]metav1.APIResource // that [call.listed] has read, by path
 	// denied are the names of the recorded resources that [call.resources] has left out, since
 	// the caller may not list them.
 	denied []string
@@ -184,7 +183,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	defer end()
 	warnSilence(w.Header(), r, contact)
-	c := &call{Handler: h, r: r, now: now, contact: contact, store: h.Past.Store(), unsynced: map[kube.Resource]error{}, lists: map[string][]metav1.APIResource{}, release: func() {}}
+	c := &call{Handler: h, r: r, now: now, contact: contact, store: h.Past.Store(), unsynced: map[kube.Resource]error{}, release: func() {}}
 	defer func() { c.release() }()
 	answer, err := c.answer()
 	if err != nil {

@@ -5,7 +5,6 @@ package historyapi
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"net/http"
 	"slices"
@@ -22,7 +21,6 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/past"
 	"github.com/watchkeeper/watchkeeper/internal/request"
 	"github.com/watchkeeper/watchkeeper/internal/status"
-	"github.com/watchkeeper/watchkeeper/internal/upstream"
 )
 
 // mayRead returns why the history of a target may not be read now, nil if it may
@@ -102,10 +100,8 @@ func (c *call) named(text string) (full []kube.Resource) {
 // otherNames returns the kind, the singular and the short names of a resource, in lower
 // case, as far as they are known.
 func (c *call) otherNames(r kube.Resource) []string {
-	for _, known := range c.listed(upstream.GroupPath(r)) {
-		if known.Name == r.Name {
-			return append([]string{strings.ToLower(known.Kind), known.SingularName}, known.ShortNames...)
-		}
+	if known := c.discovered(r); known != nil {
+		return append([]string{strings.ToLower(known.Kind), known.SingularName}, known.ShortNames...)
 	}
 	var names []string
 	for _, st := range c.store.Streams(r) {
@@ -116,21 +112,16 @@ func (c *call) otherNames(r kube.Resource) []string {
 	return names
 }
 
-// listed returns the resources of a group version according to discovery; none if it is
-// not known now.
-func (c *call) listed(path string) []metav1.APIResource {
+// discovered returns what discovery says of a resource; nil if that is not known now.
+func (c *call) discovered(r kube.Resource) *metav1.APIResource {
 	if c.Documents == nil {
 		return nil
 	}
-	if list, ok := c.lists[path]; ok {
-		return list
+	all := c.Documents.Resources(r)
+	if i := slices.IndexFunc(all, func(known metav1.APIResource) bool { return known.Name == r.Name }); i >= 0 {
+		return &all[i]
 	}
-	var list metav1.APIResourceList
-	if d := c.Documents.Find(path, ""); d == nil || json.Unmarshal(d.Body, &list) != nil {
-		list.APIResources = nil
-	}
-	c.lists[path] = list.APIResources
-	return list.APIResources
+	return nil
 }
 
 // sync waits a few seconds, once in a call for each of some resources, and for all of them at the
@@ -267,10 +258,8 @@ func (c *call) decide(chosen []kube.Resource, namespace string) (refused []error
 // clusterScoped reports whether the objects of a resource have no namespace, as far as
 // discovery or a recorded object shows it.
 func (c *call) clusterScoped(r kube.Resource) bool {
-	for _, known := range c.listed(upstream.GroupPath(r)) {
-		if known.Name == r.Name {
-			return !known.Namespaced
-		}
+	if known := c.discovered(r); known != nil {
+		return !known.Namespaced
 	}
 	for _, st := range c.store.Streams(r) {
 		for o, err := range st.List(c.r.Context(), st.Span().To.RV, "", "") {

@@ -42,6 +42,9 @@ type Document struct {
 	Type string // media type
 	Body []byte
 	etag string
+
+	decode    sync.Once
+	resources []metav1.APIResource // see Documents.Resources
 }
 
 // Documents has the API server's last answers to the gateway's own identity about what
@@ -163,17 +166,29 @@ func (d *Documents) groups() (paths []string) {
 // Lacks reports whether the API server serves no lists of a resource, by its documents.
 // It is false if they do not say.
 func (d *Documents) Lacks(id kube.Resource) bool {
-	group := d.Find(GroupPath(id), "")
-	if group == nil {
+	if d.Find(GroupPath(id), "") == nil {
 		return len(d.groups()) > 0 && !slices.Contains(d.groups(), GroupPath(id))
 	}
-	var list metav1.APIResourceList
-	if json.Unmarshal(group.Body, &list) != nil || len(list.APIResources) == 0 {
-		return false
-	}
-	return !slices.ContainsFunc(list.APIResources, func(r metav1.APIResource) bool {
+	all := d.Resources(id)
+	return len(all) > 0 && !slices.ContainsFunc(all, func(r metav1.APIResource) bool {
 		return r.Name == id.Name && slices.Contains(r.Verbs, "list")
 	})
+}
+
+// Resources returns the resources of the group version of a resource, which the caller does not
+// change; none if they are not known.
+func (d *Documents) Resources(id kube.Resource) []metav1.APIResource {
+	group := d.Find(GroupPath(id), "")
+	if group == nil {
+		return nil
+	}
+	group.decode.Do(func() {
+		var list metav1.APIResourceList
+		if json.Unmarshal(group.Body, &list) == nil {
+			group.resources = list.APIResources
+		}
+	})
+	return group.resources
 }
 
 // retain forgets the documents at other paths.
