@@ -177,7 +177,20 @@ test('the address has the workbook', long, async () => {
   await type(page, 'F1', 'other');
   await page.getByRole('button', { name: 'Files…' }).click();
   await dialog.getByRole('textbox', { name: 'Namespace' }).fill(ns);
+  // What the address becomes meanwhile, the page sees only after the next frame: here after the answer.
+  const before = await page.evaluate(() => {
+    const [frame, timeout] = [window.requestAnimationFrame, window.setTimeout];
+    window.requestAnimationFrame = (then) => timeout(() => frame(then), 2000);
+    window.setTimeout = (then, after, ...rest) => timeout(then, after < 200 ? 2000 : after, ...rest);
+    window.resume = () => Object.assign(window, { requestAnimationFrame: frame, setTimeout: timeout, resume: null });
+    window.spreadsheet.peek().type([[1, 6, 'another']]);
+    return window.spreadsheet.peek().addressed;
+  });
+  await until('its address', async () => (await page.evaluate(() => window.spreadsheet.peek().addressed)) !== before);
   await dialog.getByRole('button', { name: 'Open it' }).click();
+  await until('the kept workbook', async () => (await cell(page, 'F1')) === 'wanted');
+  await page.evaluate(() => window.resume());
+  await page.waitForTimeout(2500);
   await until('the kept workbook', async () => (await cell(page, 'F1')) === 'wanted' && (await cell(page, 'B4')) === 'worker');
 });
 

@@ -73,6 +73,8 @@ async function open(workbook: Workbook | null, wanted: string): Promise<void> {
     throw error;
   }
   current.peek()?.close();
+  // Also if the address has just become that of the workbook before, which nobody has opened yet.
+  openedFor = `${session.peek().number} ${address.peek() || kind.peek() || usualKind}`;
   current.value = sheet;
   sheet.show(0);
 }
