@@ -25,8 +25,8 @@ import (
 )
 
 const (
-	// ballast is the number of ConfigMaps that the lists of the hostile user have besides the
-	// others: 8 MB.
+	// ballast is the number of objects of the hostile user's lists, 8 MB. They are ServiceAccounts,
+	// which do not change: the cache can answer such a list only after a proof that it is fresh.
 	ballast          = 2000
 	ballastNamespace = "shared-ballast"
 	// teams is how many users there are at most, of whom the first is hostile.
@@ -35,8 +35,8 @@ const (
 	pace = 250 * time.Millisecond
 	// What the hostile user does at a time.
 	hostileWatches, hostileLoops, hostileReaders, hostileExports = 200, 40, 40, 20
-	// everything is a list of all ConfigMaps with a selector of its own.
-	everything = "/api/v1/configmaps?labelSelector=zzN!%3Dq"
+	// everything is a list of all of them.
+	everything = "/api/v1/serviceaccounts?labelSelector=zzN!%3Dq"
 )
 
 // hostile measures what users get while one of them does what it can, and while it does not:
@@ -96,14 +96,15 @@ func hostile(r *harness) error {
 	return nil
 }
 
-// load creates what the lists of the hostile user have, and its right to exports.
+// load creates what the lists of the hostile user have, and its rights to them and to exports.
 func (r *harness) load() error {
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ballastNamespace}}
 	if _, err := r.admin.CoreV1().Namespaces().Create(r.ctx, ns, metav1.CreateOptions{}); err != nil {
 		return err
 	}
 	err := r.each(ballast, func(ctx context.Context, i int) error {
-		_, err := r.admin.CoreV1().ConfigMaps(ballastNamespace).Create(ctx, configMap(ballastNamespace, i, "0"), metav1.CreateOptions{})
+		account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("ballast-", i), Annotations: map[string]string{"ballast": filler}}}
+		_, err := r.admin.CoreV1().ServiceAccounts(ballastNamespace).Create(ctx, account, metav1.CreateOptions{})
 		return err
 	})
 	if err != nil {
@@ -112,7 +113,10 @@ func (r *harness) load() error {
 	const past = "bench-past"
 	if _, err := r.admin.RbacV1().ClusterRoles().Create(r.ctx, &rbacv1.ClusterRole{
 		ObjectMeta: metav1.ObjectMeta{Name: past},
-		Rules:      []rbacv1.PolicyRule{{NonResourceURLs: []string{"/watchkeeper/v1/history"}, Verbs: []string{"get"}}},
+		Rules: []rbacv1.PolicyRule{
+			{NonResourceURLs: []string{"/watchkeeper/v1/history"}, Verbs: []string{"get"}},
+			{APIGroups: []string{""}, Resources: []string{"serviceaccounts"}, Verbs: []string{"list"}},
+		},
 	}, metav1.CreateOptions{}); err != nil {
 		return err
 	}
