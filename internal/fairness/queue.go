@@ -74,14 +74,10 @@ type Slot struct {
 // Acquire takes a slot. The error is [ErrBusy], [ErrShare], or the cause of the end of ctx.
 func (q *Queue) Acquire(ctx context.Context, key string) (*Slot, error) {
 	q.mu.Lock()
-	l := q.keys[key]
-	if l == nil {
-		l = &line{key: key}
-		q.keys[key] = l
-	}
-	if q.isFreeLocked() && len(l.waiting) == 0 && q.mayRun(l) {
+	l := q.lineLocked(key)
+	if s := q.tryLocked(l); s != nil {
 		defer q.mu.Unlock()
-		return q.takeLocked(l), nil
+		return s, nil
 	}
 	full := q.MaxWaiting > 0 && len(l.waiting) >= q.MaxWaiting
 	if full || q.Wait == 0 || q.MaxAllWaiting > 0 && q.waiting >= q.MaxAllWaiting {
@@ -133,15 +129,27 @@ func (q *Queue) Acquire(ctx context.Context, key string) (*Slot, error) {
 func (q *Queue) TryAcquire(key string) *Slot {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	l := q.lineLocked(key)
+	defer q.forgetLocked(l)
+	return q.tryLocked(l)
+}
+
+// lineLocked returns the line of a key, which the caller forgets if it adds nothing.
+func (q *Queue) lineLocked(key string) *line {
 	l := q.keys[key]
 	if l == nil {
 		l = &line{key: key}
+		q.keys[key] = l
 	}
-	if !q.isFreeLocked() || len(l.waiting) > 0 || !q.mayRun(l) {
-		return nil
+	return l
+}
+
+// tryLocked takes a slot that is free, nil if there is none or another caller waits for it.
+func (q *Queue) tryLocked(l *line) *Slot {
+	if q.isFreeLocked() && len(l.waiting) == 0 && q.mayRun(l) {
+		return q.takeLocked(l)
 	}
-	q.keys[key] = l
-	return q.takeLocked(l)
+	return nil
 }
 
 func (q *Queue) isFreeLocked() bool  { return q.Slots == 0 || q.used < q.Slots }

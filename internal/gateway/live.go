@@ -45,7 +45,8 @@ type live struct {
 	// alone is set if the caller cannot be passed through to the API server, so that work for
 	// an answer pays.
 	alone bool
-	// patient is set for a small list of a user who may have no more of them at the API server.
+	// patient is set if a list waits for a proof that takes a second: the API server does not know
+	// such requests, cannot be asked for this caller, or has as many lists of the user as it may.
 	patient bool
 }
 
@@ -92,7 +93,7 @@ func (h *reads) openLive(r *http.Request, read *request.Read, res *watchcache.Re
 		}
 	}
 	lists := st.Lists()
-	s := &live{h: h, res: res, f: h.liveForms.of(h, res.ID, res), view: st.View, over: over, diverged: diverged, projection: read.Fields != nil, alone: alone}
+	s := &live{h: h, res: res, f: h.liveForms.of(h, res.ID, res), view: st.View, over: over, diverged: diverged, projection: read.Fields != nil, alone: alone, patient: read.Fields != nil || alone}
 	q := &query{Read: read, Selection: request.Selection{Namespace: read.Namespace}, warnings: st.Status.Warnings}
 	if read.Verb != request.Get {
 		fields := res.Fields(ctx, lists)
@@ -108,7 +109,7 @@ func (h *reads) openLive(r *http.Request, read *request.Read, res *watchcache.Re
 		return nil, nil, errDeclined
 	}
 	consistent := read.Verb == request.List && read.Options.ResourceVersion == "" && read.Options.Continue == ""
-	if consistent && !s.projection && !s.alone && !res.Pays(&st.View.Snapshot, q.Selection, read.Options.Limit) {
+	if consistent && !s.patient && !res.Pays(&st.View.Snapshot, q.Selection, read.Options.Limit) {
 		if read.Resource.Uncached() {
 			return nil, nil, errDeclined
 		}
@@ -176,12 +177,11 @@ func (s *live) latest(ctx context.Context, q *query, _ int64) (state, error) {
 	if s.projection && q.Resource.Uncached() {
 		return state{}, s.decline(status.BadRequest(noProofOfEvents))
 	}
-	waits := s.projection || s.alone || s.patient
-	if waits {
+	if s.patient {
 		prove = s.res.Fresh
 	}
 	fresh, err := prove(ctx)
-	if err != nil && !waits {
+	if err != nil && !s.patient {
 		if passes := s.h.users.TryPass(ctx, true); passes != nil {
 			return state{}, &decline{soon: true, passes: passes}
 		}
