@@ -22,6 +22,7 @@ type Limits struct {
 	Streams   int   // watches, and other requests that last
 	Selectors int   // distinct, of open watches
 	Bytes     int64 // of answers that clients have not read yet
+	AllBytes  int64 // of those of all users together, of which one has half at most; 0 for no limit
 	Past      int   // of each kind of reads of the past at a time
 }
 
@@ -253,11 +254,16 @@ func (u *Users) Hold(ctx context.Context, bytes int64) (release func(), err erro
 	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	mine := u.usageLocked(user)
-	if mine.bytes > 0 && mine.bytes+bytes > u.limits.Bytes {
+	mine, bound, by := u.usageLocked(user), u.limits.Bytes, "--max-buffered-per-user"
+	if all := u.limits.AllBytes; all > 0 {
+		if rest := min(all/2, all-(u.metrics.bytes.Load()-mine.bytes)); rest < bound {
+			bound, by = max(rest, 0), "half of GOMEMLIMIT is for the answers of all users"
+		}
+	}
+	if mine.bytes > 0 && mine.bytes+bytes > bound {
 		return nil, u.refuse(user, boundBytes, listRetry, fmt.Sprintf(
-			"user %q has answers of %d bytes that its clients have not read yet, and this one has %d; a user may have %d (--max-buffered-per-user)",
-			user.Name, mine.bytes, bytes, u.limits.Bytes))
+			"user %q has answers of %d bytes that its clients have not read yet, and this one has %d; a user may have %d now (%s)",
+			user.Name, mine.bytes, bytes, bound, by))
 	}
 	mine.bytes += bytes
 	u.metrics.bytes.Add(bytes)

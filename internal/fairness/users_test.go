@@ -29,9 +29,14 @@ func as(t *testing.T, name string) context.Context {
 // refusedBy checks that an error is a 429 that names a flag.
 func refusedBy(t *testing.T, err error, flag string) {
 	t.Helper()
+	refusedFor(t, err, "(--"+flag+")")
+}
+
+func refusedFor(t *testing.T, err error, why string) {
+	t.Helper()
 	refused, ok := errors.AsType[*status.Error](err)
-	if !ok || refused.Code != http.StatusTooManyRequests || refused.Details.RetryAfterSeconds < 1 || !strings.Contains(refused.Message, "(--"+flag+")") {
-		t.Errorf("%v; want a 429 that names --%s", err, flag)
+	if !ok || refused.Code != http.StatusTooManyRequests || refused.Details.RetryAfterSeconds < 1 || !strings.Contains(refused.Message, why) {
+		t.Errorf("%v; want a 429 with %s", err, why)
 	}
 }
 
@@ -109,6 +114,35 @@ func TestHold(t *testing.T) {
 	if len(u.open) != 1 {
 		t.Errorf("left over: %v", u.open)
 	}
+}
+
+// TestHoldOfAll: one user has half of what all may hold, and what others have left.
+func TestHoldOfAll(t *testing.T) {
+	u := NewUsers(Limits{Bytes: 1000, AllBytes: 200}, slog.New(slog.DiscardHandler))
+	hold := func(name string, bytes int64) (func(), error) {
+		t.Helper()
+		return u.Hold(as(t, name), bytes)
+	}
+	held := func(name string, bytes int64) func() {
+		t.Helper()
+		release, err := hold(name, bytes)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return release
+	}
+	held("jane", 60)
+	_, err := hold("jane", 50)
+	refusedFor(t, err, "have 100 now (half of GOMEMLIMIT")
+	held("jane", 40)
+	large := held("john", 150) // a single one
+	_, err = hold("jane", 1)
+	refusedFor(t, err, "have 50 now (half of GOMEMLIMIT")
+	held("jim", 10)
+	_, err = hold("jim", 1)
+	refusedFor(t, err, "have 0 now (half of GOMEMLIMIT")
+	large()
+	held("jim", 90)
 }
 
 // TestListsWait: lists beyond the bound wait, and those beyond the queue are refused.

@@ -7,6 +7,8 @@ package sharedmode
 import (
 	"errors"
 	"fmt"
+	"math"
+	"runtime/debug"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -94,6 +96,9 @@ func (o *Flags) Options(cmd *cobra.Command, s *server.Options) (err error) {
 	}
 	if o.limits.Bytes = o.buffered.Value(); o.limits.Bytes < 1 {
 		return fmt.Errorf("--max-buffered-per-user %s is not positive: use a size such as 512Mi", o.buffered.String())
+	}
+	if limit := debug.SetMemoryLimit(-1); limit < math.MaxInt64 { // GOMEMLIMIT
+		o.limits.AllBytes = limit / 2
 	}
 	if !cmd.Flags().Changed("accept-hosts") {
 		s.Gateway.Filter.AcceptHosts = ".*" // clients know the Service by many names
