@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apiserver/pkg/authorization/authorizerfactory"
@@ -27,9 +28,16 @@ import (
 // since a client waits.
 var reviewBackoff = wait.Backoff{Duration: 500 * time.Millisecond, Factor: 1.5, Jitter: 0.2, Steps: 2}
 
-// New returns the access control of an API server, which has to be run.
-func New(up *upstream.Server, opts access.SharedOptions, b *upstream.Background, log *slog.Logger) (*access.Shared, error) {
-	client, err := kubernetes.NewForConfigAndClient(forReviews(up))
+// New returns the access control of an API server, which has to be run. Its metrics are
+// registered in reg, unless that is nil.
+func New(up *upstream.Server, opts access.SharedOptions, b *upstream.Background, reg prometheus.Registerer, log *slog.Logger) (*access.Shared, error) {
+	config, transport := forReviews(up)
+	timed, err := newTimedTransport(transport.Transport, reg)
+	if err != nil {
+		return nil, fmt.Errorf("metrics of reviews: %w", err)
+	}
+	transport.Transport = timed
+	client, err := kubernetes.NewForConfigAndClient(config, transport)
 	if err != nil {
 		return nil, fmt.Errorf("client for reviews: %w", err)
 	}

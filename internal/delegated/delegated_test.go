@@ -8,10 +8,12 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"net/http/httptest"
 	"reflect"
 	"strings"
 	"testing"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/apiserver/pkg/endpoints/handlers/responsewriters"
@@ -48,7 +50,8 @@ func TestReviewsInProtobuf(t *testing.T) {
 	}
 	b := upstream.NewBackground()
 	defer b.Stop()
-	s, err := New(up, access.SharedOptions{}, b, slog.New(slog.DiscardHandler))
+	reg := prometheus.NewRegistry()
+	s, err := New(up, access.SharedOptions{}, b, reg, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,7 +67,58 @@ func TestReviewsInProtobuf(t *testing.T) {
 	if got := server.asked.Header.Get("Accept"); !strings.HasPrefix(got, protobuf) {
 		t.Errorf("accept %q", got)
 	}
+	if got := counted(t, reg); got["subjectaccessreviews 201"] != 1 || got["tokenreviews 201"] != 0 || len(got) != 2 {
+		t.Errorf("measured: %v", got)
+	}
 }
+
+// counted returns how many reviews were measured, by review and code.
+func counted(t *testing.T, reg *prometheus.Registry) map[string]uint64 {
+	t.Helper()
+	families, err := reg.Gather()
+	if err != nil || len(families) != 1 {
+		t.Fatal(families, err)
+	}
+	got := map[string]uint64{}
+	for _, m := range families[0].GetMetric() {
+		labels := map[string]string{}
+		for _, l := range m.GetLabel() {
+			labels[l.GetName()] = l.GetValue()
+		}
+		got[labels["review"]+" "+labels["code"]] = m.GetHistogram().GetSampleCount()
+	}
+	return got
+}
+
+// TestFailedReviews: reviews that the API server refuses, and that it does not answer, are
+// measured as such; what is no review is not.
+func TestFailedReviews(t *testing.T) {
+	reg := prometheus.NewRegistry()
+	answers := func(r *http.Request) (*http.Response, error) {
+		if r.URL.Path == "/tokenreviews" {
+			return nil, io.ErrUnexpectedEOF
+		}
+		return &http.Response{StatusCode: http.StatusTooManyRequests, Body: http.NoBody}, nil
+	}
+	timed, err := newTimedTransport(transport(answers), reg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, ask := range []string{"POST /tokenreviews", "POST /subjectaccessreviews", "GET /configmaps"} {
+		method, path, _ := strings.Cut(ask, " ")
+		resp, err := timed.RoundTrip(httptest.NewRequest(method, path, nil))
+		if err == nil {
+			resp.Body.Close()
+		}
+	}
+	if got := counted(t, reg); got["tokenreviews <error>"] != 1 || got["subjectaccessreviews 429"] != 1 || len(got) != 4 {
+		t.Errorf("measured: %v", got)
+	}
+}
+
+type transport func(*http.Request) (*http.Response, error)
+
+func (f transport) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
 // TestRefusal: a refusal is the one that an API server makes with k8s.io/apiserver.
 func TestRefusal(t *testing.T) {

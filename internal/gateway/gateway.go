@@ -160,7 +160,7 @@ func New(opts Options) (*Gateway, error) {
 	}
 	var err error
 	if opts.Shared != nil {
-		if g.shared, err = delegated.New(opts.Upstream, *opts.Shared, h.background, g.log); err != nil {
+		if g.shared, err = delegated.New(opts.Upstream, *opts.Shared, h.background, opts.Registerer, g.log); err != nil {
 			return nil, err
 		}
 		h.shared, g.audit = g.shared, opts.Audit

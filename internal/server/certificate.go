@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/types"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 
@@ -43,10 +44,34 @@ type certificate struct {
 	run []func(context.Context)
 }
 
-// openCertificate returns the certificate of the main listener, nil without TLS.
+// openCertificate returns the certificate of the main listener, nil without TLS, and
+// registers its metrics.
 func (s *server) openCertificate(ctx context.Context) (*certificate, error) {
-	c, err := s.selectCertificate(ctx)
-	if ref := s.opts.Cert.CAConfigMap; err == nil && c != nil && ref.Name != "" {
+	failures := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "watchkeeper_certificate_failures_total",
+		Help: "How often the certificate of the main listener could not be read, checked or renewed (load), or its CA not be published (publish).",
+	}, []string{"step"})
+	failed := func(step string) servingcert.Failed {
+		count := failures.WithLabelValues(step)
+		return func(msg string, args ...any) {
+			count.Inc()
+			s.log.Error(msg, args...)
+		}
+	}
+	c, err := s.selectCertificate(ctx, failed("load"))
+	if err != nil || c == nil {
+		return nil, err
+	}
+	s.registry.MustRegister(failures, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "watchkeeper_certificate_expiration_timestamp_seconds",
+		Help: "When the certificate of the main listener expires.",
+	}, func() float64 {
+		if crt, err := c.get(nil); err == nil && crt.Leaf != nil {
+			return float64(crt.Leaf.NotAfter.Unix())
+		}
+		return 0
+	}))
+	if ref := s.opts.Cert.CAConfigMap; ref.Name != "" {
 		client, err := s.coreClient()
 		if err != nil {
 			return nil, err
@@ -54,16 +79,17 @@ func (s *server) openCertificate(ctx context.Context) (*certificate, error) {
 		if _, err := c.ca(); err != nil {
 			return nil, fmt.Errorf("the CA for --ca-configmap: %w", err)
 		}
-		c.run = append(c.run, func(ctx context.Context) { servingcert.PublishCA(ctx, client, ref, c.ca, s.log) })
+		publishing := failed("publish")
+		c.run = append(c.run, func(ctx context.Context) { servingcert.PublishCA(ctx, client, ref, c.ca, publishing) })
 	}
-	return c, err
+	return c, nil
 }
 
-func (s *server) selectCertificate(ctx context.Context) (*certificate, error) {
+func (s *server) selectCertificate(ctx context.Context, failed servingcert.Failed) (*certificate, error) {
 	opts := s.opts.Cert
 	switch {
 	case opts.File != "" && opts.KeyFile != "":
-		return s.certificateFiles(opts.File, opts.KeyFile, opts.CAFile)
+		return s.certificateFiles(opts.File, opts.KeyFile, opts.CAFile, failed)
 	case opts.File != "" || opts.KeyFile != "":
 		return nil, errors.New("--tls-cert-file and --tls-private-key-file belong together: one is missing")
 	case s.opts.Gateway.Shared == nil:
@@ -81,7 +107,7 @@ func (s *server) selectCertificate(ctx context.Context) (*certificate, error) {
 		if err != nil {
 			return nil, err
 		}
-		return &certificate{get: secret.Certificate, ca: secret.CA, run: []func(context.Context){secret.Run}}, nil
+		return &certificate{get: secret.Certificate, ca: secret.CA, run: []func(context.Context){func(ctx context.Context) { secret.Run(ctx, failed) }}}, nil
 	}
 	names, err := servingcert.Names(s.opts.Address, opts.Names)
 	if err != nil {
@@ -91,17 +117,17 @@ func (s *server) selectCertificate(ctx context.Context) (*certificate, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := s.certificateFiles(crt, key, filepath.Join(opts.Dir, servingcert.CAFile))
+	c, err := s.certificateFiles(crt, key, filepath.Join(opts.Dir, servingcert.CAFile), failed)
 	if err == nil {
 		c.run = append(c.run, func(ctx context.Context) {
-			servingcert.RenewDirectory(ctx, opts.Dir, names, servingcert.RenewInterval, s.log)
+			servingcert.RenewDirectory(ctx, opts.Dir, names, servingcert.RenewInterval, s.log, failed)
 		})
 	}
 	return c, err
 }
 
-func (s *server) certificateFiles(crt, key, ca string) (*certificate, error) {
-	files, err := servingcert.OpenFiles(crt, key, s.log)
+func (s *server) certificateFiles(crt, key, ca string, failed servingcert.Failed) (*certificate, error) {
+	files, err := servingcert.OpenFiles(crt, key, failed)
 	if err != nil {
 		return nil, fmt.Errorf("--tls-cert-file, --tls-private-key-file: %w", err)
 	}

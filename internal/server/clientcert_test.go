@@ -91,7 +91,7 @@ func newCertServer(t *testing.T) *certServer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	files, err := servingcert.OpenFiles(crt, key, log)
+	files, err := servingcert.OpenFiles(crt, key, log.Error)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,7 +4,9 @@
 package server
 
 import (
+	"context"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -13,24 +15,41 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/client-go/rest"
 
+	"github.com/watchkeeper/watchkeeper/internal/access"
+	"github.com/watchkeeper/watchkeeper/internal/audit"
+	"github.com/watchkeeper/watchkeeper/internal/gateway"
 	"github.com/watchkeeper/watchkeeper/internal/recorder"
 )
 
-// TestMetricsAreDocumented: docs/operations.md has every metric of the program, by its
-// full name, and no other.
+// TestMetricsAreDocumented: docs/operations.md and docs/shared-mode.md have every metric of
+// the program, by its full name, and no other.
 func TestMetricsAreDocumented(t *testing.T) {
 	selection, err := recorder.Select([]string{"core"}, nil, false)
 	if err != nil {
 		t.Fatal(err)
 	}
+	policy := filepath.Join(t.TempDir(), "policy.yaml")
+	if err := os.WriteFile(policy, []byte("apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: Metadata}]\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	auditing := audit.DefaultOptions()
+	auditing.PolicyFile, auditing.LogPath = policy, filepath.Join(t.TempDir(), "audit.log")
 	s, err := newServer(t.Context(), Options{
 		RESTConfig: &rest.Config{Host: "http://127.0.0.1:1"}, Address: "127.0.0.1",
-		Record: RecordOptions{Dir: t.TempDir(), Select: selection},
+		Record:  RecordOptions{Dir: t.TempDir(), Select: selection},
+		Gateway: gateway.Options{Shared: &access.SharedOptions{}}, Cert: CertOptions{Dir: t.TempDir()}, Audit: auditing,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer s.main.listener.Close()
+	defer func() { // of the followers of the cluster's CAs
+		ended, cancel := context.WithCancel(t.Context())
+		cancel()
+		if err := s.gw.Run(ended); err != nil {
+			t.Error(err)
+		}
+	}()
 	descs := make(chan *prometheus.Desc)
 	go func() {
 		defer close(descs)
@@ -46,9 +65,13 @@ func TestMetricsAreDocumented(t *testing.T) {
 	if len(names) < 30 {
 		t.Errorf("only %d metrics: %v", len(names), names)
 	}
-	text, err := os.ReadFile("../../docs/operations.md")
-	if err != nil {
-		t.Fatal(err)
+	var text []byte
+	for _, doc := range []string{"operations.md", "shared-mode.md"} {
+		more, err := os.ReadFile("../../docs/" + doc)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text = append(text, more...)
 	}
 	documented := regexp.MustCompile(`watchkeeper_\w+`).FindAllString(string(text), -1)
 	for _, n := range names {

@@ -26,6 +26,9 @@ const (
 	// leafValidity is how long a certificate is valid that an authority issues. Its own is
 	// valid for ten years.
 	leafValidity = 365 * 24 * time.Hour
+	// caOverlap is how long a new CA is in ca.crt before a certificate is one of it: the
+	// copies of ca.crt that clients have may be as old.
+	caOverlap = 24 * time.Hour
 	// clockSkew is by how much a client's clock may be slow.
 	clockSkew = time.Hour
 )
@@ -133,7 +136,8 @@ var errForeign = errors.New("its data are not from the gateway")
 
 // renewed returns the data of a Secret with a certificate that can be used for names, and
 // why it was made; the reason is empty if that in data can be used. The CA stays as long
-// as it is valid. An error means that the data must not be replaced.
+// as it is valid. When another one follows, the certificate of the first stays for
+// [caOverlap]. An error means that the data must not be replaced.
 func renewed(data map[string][]byte, names []string) (next map[string][]byte, reason string, err error) {
 	size := 0
 	for _, file := range []string{caFile, caKeyFile, certFile, keyFile} {
@@ -152,22 +156,26 @@ func renewed(data map[string][]byte, names []string) (next map[string][]byte, re
 	if a != nil && time.Until(a.cert.NotAfter) < minValidity {
 		reason, a = "the CA is valid only until "+a.cert.NotAfter.Format(time.RFC3339), nil
 	}
+	crt, key := data[certFile], data[keyFile]
 	if a == nil {
 		if a, err = newAuthority(); err != nil {
 			return nil, "", err
 		}
+	} else if time.Since(a.cert.NotBefore) < clockSkew+caOverlap && usable(crt, key, cas, names) {
+		return data, "", nil
 	} else {
 		var also []string
-		if reason, also = a.inspect(data[certFile], data[keyFile], names); reason == "" {
+		if reason, also = a.inspect(crt, key, names); reason == "" {
 			return data, "", nil
 		}
-		names = mergeNames(names, also)
+		names, crt = mergeNames(names, also), nil
+	}
+	if !usable(crt, key, cas, names) {
+		if crt, key, err = a.issue(names); err != nil {
+			return nil, "", err
+		}
 	}
 	ca, caKey, err := a.pem()
-	if err != nil {
-		return nil, "", err
-	}
-	crt, key, err := a.issue(names)
 	if err != nil {
 		return nil, "", err
 	}
@@ -175,6 +183,20 @@ func renewed(data map[string][]byte, names []string) (next map[string][]byte, re
 		cas = append(ca, cas...)
 	}
 	return map[string][]byte{caFile: cas, caKeyFile: caKey, certFile: crt, keyFile: key}, reason, nil
+}
+
+// usable reports whether clients that trust cas accept the certificate for names, and will for
+// [caOverlap].
+func usable(crt, key, cas []byte, names []string) bool {
+	pair, err := tls.X509KeyPair(crt, key)
+	if err != nil || time.Until(pair.Leaf.NotAfter) < caOverlap {
+		return false
+	}
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(cas)
+	_, err = pair.Leaf.Verify(x509.VerifyOptions{Roots: roots})
+	missing, _ := missingName(pair.Leaf, names)
+	return err == nil && missing == ""
 }
 
 // inspect returns why the certificate cannot be used for names, and, if it lacks some of

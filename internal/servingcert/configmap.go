@@ -6,7 +6,6 @@ package servingcert
 import (
 	"context"
 	"encoding/json"
-	"log/slog"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -21,13 +20,13 @@ import (
 const publishInterval = time.Minute
 
 // PublishCA keeps the CA that ca returns as ca.crt in a ConfigMap, until ctx ends. Its other
-// data stay. Errors are logged, and the next write comes a minute later.
-func PublishCA(ctx context.Context, api corev1client.ConfigMapsGetter, ref types.NamespacedName, ca func() ([]byte, error), log *slog.Logger) {
+// data stay. What fails is told to failed, and the next write comes a minute later.
+func PublishCA(ctx context.Context, api corev1client.ConfigMapsGetter, ref types.NamespacedName, ca func() ([]byte, error), failed Failed) {
 	ticker := time.NewTicker(publishInterval)
 	defer ticker.Stop()
 	for {
 		if err := publishCA(ctx, api, ref, ca); err != nil && ctx.Err() == nil {
-			log.Error("the CA is not published: clients cannot verify the gateway with it", "configmap", ref, "err", err)
+			failed("the CA is not published: clients cannot verify the gateway with it", "configmap", ref, "err", err)
 		}
 		select {
 		case <-ctx.Done():

@@ -158,8 +158,8 @@ func EnsureDirectory(dir string, names []string, log *slog.Logger) (crt, key str
 }
 
 // RenewDirectory replaces the pair before it expires, until ctx ends. The server
-// reloads it as it does with any pair.
-func RenewDirectory(ctx context.Context, dir string, names []string, interval time.Duration, log *slog.Logger) {
+// reloads it as it does with any pair. What fails is told to failed.
+func RenewDirectory(ctx context.Context, dir string, names []string, interval time.Duration, log *slog.Logger, failed Failed) {
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
 	for {
@@ -168,7 +168,7 @@ func RenewDirectory(ctx context.Context, dir string, names []string, interval ti
 			return
 		case <-ticker.C:
 			if _, _, err := EnsureDirectory(dir, names, log); err != nil {
-				log.Error("self-signed TLS certificate not renewed, it expires soon or is damaged", "err", err)
+				failed("self-signed TLS certificate not renewed, it expires soon or is damaged", "err", err)
 			}
 		}
 	}

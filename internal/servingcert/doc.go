@@ -6,3 +6,6 @@
 // ([EnsureDirectory]); or a self-signed one in a [Secret], which the replicas of a
 // Deployment share. [PublishCA] keeps the CA in a ConfigMap, for clients in the cluster.
 package servingcert
+
+// Failed takes what fails while a server runs, as [slog.Logger.Error] does.
+type Failed func(msg string, args ...any)

@@ -5,7 +5,6 @@ package servingcert
 
 import (
 	"crypto/tls"
-	"log/slog"
 	"os"
 	"sync"
 	"time"
@@ -19,7 +18,7 @@ const certCheckInterval = time.Second
 // All methods are safe for concurrent use.
 type Files struct {
 	certFile, keyFile string
-	log               *slog.Logger
+	failed            Failed
 
 	mu      sync.Mutex // guards the fields below
 	cert    *tls.Certificate
@@ -27,9 +26,9 @@ type Files struct {
 	checked time.Time
 }
 
-// OpenFiles reads the files.
-func OpenFiles(certFile, keyFile string, log *slog.Logger) (*Files, error) {
-	f := &Files{certFile: certFile, keyFile: keyFile, log: log}
+// OpenFiles reads the files. What fails later is told to failed.
+func OpenFiles(certFile, keyFile string, failed Failed) (*Files, error) {
+	f := &Files{certFile: certFile, keyFile: keyFile, failed: failed}
 	return f, f.load()
 }
 
@@ -53,7 +52,7 @@ func (f *Files) Certificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	if err := f.load(); err != nil {
 		// The files rarely change at the same instant; the old pair is used until
 		// the new one is complete.
-		f.log.Warn("TLS certificate not reloaded, the previous one remains in use", "err", err)
+		f.failed("TLS certificate not reloaded, the previous one remains in use", "err", err)
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -220,7 +220,7 @@ func TestSelfSignedIsRenewedWhileServing(t *testing.T) {
 	ensure(t, dir, testNames)
 	var out bytes.Buffer
 	log := slog.New(slog.NewTextHandler(&out, nil))
-	files, err := OpenFiles(filepath.Join(dir, certFile), filepath.Join(dir, keyFile), log)
+	files, err := OpenFiles(filepath.Join(dir, certFile), filepath.Join(dir, keyFile), log.Error)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -275,7 +275,8 @@ func TestSelfSignedIsRenewedWhileServing(t *testing.T) {
 	renewing := make(chan struct{})
 	go func() {
 		defer close(renewing)
-		RenewDirectory(ctx, dir, testNames, time.Millisecond, slog.New(slog.NewTextHandler(&renewals, nil)))
+		log := slog.New(slog.NewTextHandler(&renewals, nil))
+		RenewDirectory(ctx, dir, testNames, time.Millisecond, log, log.Error)
 	}()
 	deadline := time.Now().Add(time.Minute)
 	for {
@@ -313,7 +314,7 @@ func TestSelfSignedIsRenewedWhileServing(t *testing.T) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		RenewDirectory(ctx, dir, testNames, time.Millisecond, slog.New(slog.NewTextHandler(failures, nil)))
+		RenewDirectory(ctx, dir, testNames, time.Millisecond, slog.New(slog.DiscardHandler), slog.New(slog.NewTextHandler(failures, nil)).Error)
 	}()
 	for range 3 {
 		if line := <-failures; !strings.Contains(line, "level=ERROR") || !strings.Contains(line, "--cert-dir") {

@@ -97,8 +97,8 @@ func (s *Secret) Certificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 func (s *Secret) CA() ([]byte, error) { return s.current.Load().ca, nil }
 
 // Run renews the certificate, and takes over what other replicas have written, until ctx
-// ends.
-func (s *Secret) Run(ctx context.Context) {
+// ends. What fails is told to failed.
+func (s *Secret) Run(ctx context.Context, failed Failed) {
 	ticker := time.NewTicker(secretInterval)
 	defer ticker.Stop()
 	for {
@@ -107,7 +107,7 @@ func (s *Secret) Run(ctx context.Context) {
 			return
 		case <-ticker.C:
 			if err := s.refresh(ctx); err != nil && ctx.Err() == nil {
-				s.log.Error("self-signed TLS certificate not checked; the previous one remains in use", "secret", s.ref, "err", err,
+				failed("self-signed TLS certificate not checked; the previous one remains in use", "secret", s.ref, "err", err,
 					"until", s.current.Load().cert.Leaf.NotAfter.Format(time.RFC3339))
 			}
 		}

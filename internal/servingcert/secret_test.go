@@ -98,18 +98,30 @@ func TestSecretIsRenewed(t *testing.T) {
 		}
 		verify(t, second, first[caFile], testNames)
 
-		// A CA is followed by another one, and stays in ca.crt.
-		time.Sleep(9*365*24*time.Hour + 5*24*time.Hour)
-		third, reason := renew(t, second, testNames)
+		// A CA is followed by another one, and stays in ca.crt. Its certificate is served for
+		// another day, for clients whose copy of ca.crt is older.
+		time.Sleep(9*365*24*time.Hour - 30*24*time.Hour)
+		last, _ := renew(t, second, testNames)
+		time.Sleep(35 * 24 * time.Hour)
+		third, reason := renew(t, last, testNames)
 		if !strings.Contains(reason, "the CA is valid only until") {
 			t.Errorf("reason %q", reason)
 		}
 		verify(t, third, third[caFile], testNames)
-		verify(t, second, third[caFile], nil)
+		verify(t, third, first[caFile], testNames)
 		if !bytes.HasSuffix(third[caFile], first[caFile]) || bytes.Equal(third[caKeyFile], first[caKeyFile]) {
 			t.Error("the previous CA is gone, or its key remains")
 		}
 		if _, reason := renew(t, third, testNames); reason != "" {
+			t.Errorf("made again: %s", reason)
+		}
+		time.Sleep(caOverlap)
+		fourth, reason := renew(t, third, testNames)
+		if reason != "tls.crt is not signed by the CA" || !bytes.Equal(fourth[caFile], third[caFile]) {
+			t.Errorf("reason %q", reason)
+		}
+		verify(t, fourth, third[caFile], testNames)
+		if _, reason := renew(t, fourth, testNames); reason != "" {
 			t.Errorf("made again: %s", reason)
 		}
 	})
@@ -254,7 +266,7 @@ func TestSecretFollowed(t *testing.T) {
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
-		go func() { s.Run(ctx); close(done) }()
+		go func() { s.Run(ctx, s.log.Error); close(done) }()
 		defer func() { cancel(); <-done }()
 
 		wider := append(slices.Clone(testNames), "more.example.com")
@@ -300,7 +312,7 @@ func TestPublishCA(t *testing.T) {
 		var out logtest.Log
 		done := make(chan struct{})
 		go func() {
-			PublishCA(ctx, api.CoreV1(), ref, func() ([]byte, error) { return []byte(ca.Load().(string)), nil }, slog.New(slog.NewTextHandler(&out, nil)))
+			PublishCA(ctx, api.CoreV1(), ref, func() ([]byte, error) { return []byte(ca.Load().(string)), nil }, slog.New(slog.NewTextHandler(&out, nil)).Error)
 			close(done)
 		}()
 		check := func(want map[string]string) {
