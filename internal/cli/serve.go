@@ -182,8 +182,10 @@ func (o *serveOptions) run(cmd *cobra.Command) error {
 	o.server.Upstream.UserAgent = userAgent()
 	v := readVersion()
 	o.server.Version, o.server.Revision = v.Version, v.Revision
-	o.server.OnListening = func(mainURL, _ string) {
-		fmt.Fprintf(o.out, "Starting to serve on %s\n", mainURL)
+	if o.logFormat == "text" { // with json, all lines of a container's log are JSON: its "serving" has the URL
+		o.server.OnListening = func(mainURL, _ string) {
+			fmt.Fprintf(o.out, "Starting to serve on %s\n", mainURL)
+		}
 	}
 	return runUntilSignal(cmd.Context(), func(ctx context.Context) error {
 		go server.CollectGarbage(ctx)
