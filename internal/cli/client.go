@@ -263,10 +263,8 @@ func (c *client) reportSilence(ctx context.Context, until time.Time, stamp func(
 	switch since := stamp(up.LastContact); {
 	case up.LastContact.IsZero():
 		fmt.Fprintln(c.err, "the API server has not answered: nothing newer than the record is known")
-	case strings.HasPrefix(up.Reason, "the API server is not ready"):
+	case strings.HasPrefix(up.Reason, "the API server is not ready"), strings.HasSuffix(up.Reason, "does not accept the gateway's credentials"):
 		fmt.Fprintf(c.err, "changes since %s may be missing: %s\n", since, up.Reason)
-	case strings.HasSuffix(up.Reason, "does not accept the gateway's credentials"):
-		fmt.Fprintf(c.err, "%s: nothing newer than %s is known\n", up.Reason, since)
 	default:
 		fmt.Fprintf(c.err, "the API server has not answered since %s: nothing newer is known\n", since)
 	}

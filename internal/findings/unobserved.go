@@ -93,10 +93,10 @@ func lastKnown(first, last time.Time) string {
 
 // NoAnswer is the finding that the API server has a fault since a time, such as "does not answer":
 // the state of a later moment is the last known one. The objects are the resources that it is of.
-func NoAnswer(fault string, notReady bool, cause string, since time.Time, resources []string) *Finding {
+func NoAnswer(fault string, answers bool, cause string, since time.Time, resources []string) *Finding {
 	f := &Finding{Rule: Unobserved, Severity: api.SeverityCritical, Subject: Ref{Kind: "APIServer", Key: "kubernetes"}, Messages: []string{oneLine(cause)}}
 	f.Title = fault + ": the state is the last known one, and what fails since then is not known"
-	if notReady {
+	if answers {
 		f.Title = fault + ": later changes may be missing"
 	}
 	f.from(since)

@@ -248,7 +248,7 @@ func (h *reads) upstreamState(r *http.Request) multiwatch.UpstreamState {
 		since = cmp.Or(s.LastKnown, s.FailingSince)
 	}
 	switch {
-	case c.NotReady():
+	case c.Answers():
 		message = upstream.Cause(c.Err)
 	case c.Err != nil:
 		message = prefix + upstream.Cause(c.Err)

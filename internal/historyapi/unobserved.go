@@ -159,7 +159,7 @@ func (f *finder) noAnswer() *findings.Finding {
 			since = state.Since // it has not answered since the gateway started
 		}
 	}
-	return findings.NoAnswer(f.contact.Fault(), f.contact.NotReady(), upstream.Cause(f.contact.Err), since, slices.Sorted(maps.Keys(f.states)))
+	return findings.NoAnswer(f.contact.Fault(), f.contact.Answers(), upstream.Cause(f.contact.Err), since, slices.Sorted(maps.Keys(f.states)))
 }
 
 // present reads the present of a resource from the cache, if it is not recorded because of why,

@@ -26,7 +26,7 @@ func (p *Handler) limit(ctx context.Context, x *exchange, giveUp context.CancelC
 		case <-time.After(wait):
 		}
 		silent := p.Upstream.Contact()
-		if silent.Err != nil && !silent.NotReady() && ctx.Err() == nil && (x.onlyReads || !x.connected.Load()) {
+		if silent.Err != nil && !silent.Answers() && ctx.Err() == nil && (x.onlyReads || !x.connected.Load()) {
 			giveUp(errSilent)
 			return
 		}

@@ -227,7 +227,7 @@ func (s *session) listen() {
 			recorded = time.Now()
 			s.observed(contact.Last)
 		}
-		outage := contact.Err != nil && !contact.NotReady()
+		outage := contact.Err != nil && !contact.Answers()
 		if outage == was {
 			continue
 		}

@@ -33,14 +33,21 @@ func (c Contact) Warning() string {
 	switch {
 	case c.Err == nil:
 		return ""
-	case c.NotReady(): // since some time after that
+	case c.Answers(): // since some time after that
 		return c.String() + ": later changes may be missing"
 	}
 	return c.String() + ": nothing newer is known"
 }
 
+// Answers reports whether the API server answers, and only says that it is not ready or does not
+// accept the gateway's credentials: watches that are open may go on.
+func (c Contact) Answers() bool { return c.Err != nil && !isSilence(c.Err) }
+
 // NotReady reports whether the API server answers that it is not ready.
-func (c Contact) NotReady() bool { return c.Err != nil && !isSilence(c.Err) }
+func (c Contact) NotReady() bool {
+	_, answered := errors.AsType[notReady](c.Err)
+	return answered
+}
 
 // Fault says what is wrong with the API server; "" while all is well.
 func (c Contact) Fault() string {
@@ -79,7 +86,7 @@ func (c Contact) String() string {
 	case c.Fault() != silent && c.Since.IsZero():
 		return "the API server " + c.Fault()
 	case c.Fault() != silent:
-		return "the API server " + c.Fault() + ", and was last heard at " + since
+		return "the API server " + c.Fault() + ", and was known to at " + since
 	case c.Since.IsZero():
 		return "the API server has not answered yet"
 	}

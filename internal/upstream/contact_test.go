@@ -334,11 +334,40 @@ func testUnaccepted(t *testing.T) {
 	o.set(func() { o.code = http.StatusUnauthorized })
 	o.monitor(t)
 	o.logs(t, `level=WARN msg="the API server does not accept the gateway's credentials"`)
-	if c, want := o.up.Contact(), "the API server does not accept the gateway's credentials, and was last heard at "+heard.UTC().Format(time.RFC3339); c.String() != want {
+	if c, want := o.up.Contact(), "the API server does not accept the gateway's credentials, and was known to at "+heard.UTC().Format(time.RFC3339); c.String() != want {
 		t.Errorf("%s, want %s", c, want)
 	}
+	for range 60 { // a watch that was opened before goes on
+		o.up.lastAnswer.Store(time.Now().UnixNano())
+		time.Sleep(time.Second)
+		if c := o.up.ContactUntil(t.Context(), time.Now()); !c.Answers() || c.NotReady() || !c.Since.Equal(heard) {
+			t.Fatalf("%+v", c)
+		}
+	}
+	if n := strings.Count(o.log.String(), "\n"); n != 1 {
+		t.Errorf("%d lines in the log:\n%s", n, o.log.String())
+	}
 	o.set(func() { o.code = 0 })
-	o.logs(t, "answers again")
+	o.logs(t, "accepts the gateway's credentials again")
+}
+
+// TestUnacceptedWhileHeard: refused credentials are found although watches go on.
+func TestUnacceptedWhileHeard(t *testing.T) { synctest.Test(t, testUnacceptedWhileHeard) }
+
+func testUnacceptedWhileHeard(t *testing.T) {
+	o := newOutage(t)
+	if err := o.up.Check(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	o.monitor(t)
+	o.set(func() { o.code = http.StatusUnauthorized })
+	for range 12 { // it is asked every ten seconds whether it is ready
+		o.up.lastAnswer.Store(time.Now().UnixNano())
+		time.Sleep(time.Second)
+	}
+	if c := o.up.Contact(); c.Fault() != "does not accept the gateway's credentials" {
+		t.Errorf("%+v", c)
+	}
 }
 
 // TestRefusesEverything: an API server that answers 429 to all requests for half a minute is not

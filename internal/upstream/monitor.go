@@ -59,15 +59,18 @@ func newMonitor(log *slog.Logger) *monitor {
 	return &monitor{log: log, began: time.Now(), asked: time.Now().Add(askAfter - maxAnswerAge), asking: make(chan struct{}, 1)}
 }
 
+// isSilence reports whether an error is not an answer of the API server.
 func isSilence(err error) bool {
-	_, answered := errors.AsType[notReady](err)
-	return err != nil && !answered
+	_, notReady := errors.AsType[notReady](err)
+	_, unaccepted := errors.AsType[unaccepted](err)
+	return err != nil && !notReady && !unaccepted
 }
 
 // Monitor asks the API server when nothing was heard from it for three seconds, when a
 // connection broke, and while it does not answer; and every ten seconds whether it is ready:
 // without etcd it keeps watches open, and sends nothing new. It logs the beginning and the
-// end of an outage, once. It returns when ctx ends.
+// end of an outage, once. /readyz shows, too, whether the gateway's credentials are still accepted:
+// watches that are open go on without them. It returns when ctx ends.
 func (u *Server) Monitor(ctx context.Context) {
 	m := u.monitor
 	tick := time.NewTicker(checkInterval)
@@ -158,6 +161,9 @@ func (u *Server) checkReady(ctx context.Context) error {
 		return notReady("/readyz: " + Cause(err))
 	}
 	defer end()
+	if res.StatusCode == http.StatusUnauthorized {
+		return unaccepted(u.base.Host)
+	}
 	if res.StatusCode >= 500 {
 		if failed := failedChecks(res.Body); failed != "" {
 			return notReady(failed)
@@ -244,14 +250,20 @@ func (m *monitor) settle(err error, heard time.Time) {
 	case err == nil && isSilence(before):
 		m.log.Info("the API server answers again", "after", m.outage(before))
 		return
+	case err == nil && !(Contact{Err: before}).NotReady():
+		m.log.Info("the API server accepts the gateway's credentials again", "after", m.outage(before))
+		return
 	case err == nil:
 		m.log.Info("the API server is ready again", "after", m.outage(before))
 		return
 	case silent:
 		m.log.Warn("the API server "+Contact{Err: err}.Fault(), "since", since, "cause", err)
-	default:
+	case Contact{Err: err}.NotReady():
 		m.log.Warn(err.Error())
 		heard = m.readyz // what it has sent since may be from its memory
+	default:
+		m.log.Warn("the API server " + Contact{Err: err}.Fault())
+		heard = m.readyz // what it has sent since may be of watches from before
 	}
 	if before == nil {
 		m.since = heard
@@ -273,7 +285,10 @@ func (m *monitor) outage(was error) string {
 // Broken reports whether a connection to the API server failed or broke, and it has not
 // answered since. Then what fails for a single resource is part of an outage, which
 // [Server.Monitor] logs.
-func (u *Server) Broken() bool { return u.broken.Load() || isSilence(u.Contact().Err) }
+func (u *Server) Broken() bool {
+	c := u.Contact()
+	return u.broken.Load() || c.Err != nil && !c.NotReady()
+}
 
 // setBroken notes that a connection to the API server failed or broke.
 func (u *Server) setBroken() {

@@ -114,7 +114,7 @@ test('what the story does not have', () => {
     'not observed from 22:10:00 to 22:20:00 UTC: pods, nodes',
     'not observed from 22:30:00 to 22:31:00 UTC: pods',
     'not recorded any more from 22:40:00 to 22:41:00 UTC: pods',
-    'not known, because the API server did not answer from 2026-11-20 23:40:00 to 22:51:00 UTC: pods',
+    'not known, because the API server did not serve the gateway from 2026-11-20 23:40:00 to 22:51:00 UTC: pods',
   ]);
 });
 

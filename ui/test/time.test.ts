@@ -196,7 +196,7 @@ test('versions say which times since the oldest of them were not observed', asyn
   const at = (s: number): string => new Date(1000 * s).toISOString();
   const missed = (reason: string, from: number, to: number) => ({ resource: 'pods', reason, from: at(from), to: at(to) });
   const page = { items: [{ type: 'MODIFIED' as const, resourceVersion: '5', time: at(1050), summary: null }], more: '', unobserved: [missed('before', 0, 900), missed('gap', 1000, 1010), missed('gap', 1040, 1050), missed('silent', 1060, 1070)] };
-  assert.deepEqual(missedSince(page), [`not known, because the API server did not answer from ${clock(1060_000)} to ${zoned(1070_000)}`, `not observed from ${clock(1040_000)} to ${zoned(1050_000)}`]);
+  assert.deepEqual(missedSince(page), [`not known, because the API server did not serve the gateway from ${clock(1060_000)} to ${zoned(1070_000)}`, `not observed from ${clock(1040_000)} to ${zoned(1050_000)}`]);
   assert.deepEqual(missedSince({ items: [], more: '' }), []);
 });
 

@@ -303,7 +303,7 @@ const maxSpans = 3
 // why says what is not known of a time, and why.
 func why(u api.UnobservedSpan) string {
 	text := map[string]string{
-		api.InGap: "not observed", api.Late: "not observed", api.RecordingStopped: "not recorded any more", api.NoAnswer: "not known, because the API server did not answer",
+		api.InGap: "not observed", api.Late: "not observed", api.RecordingStopped: "not recorded any more", api.NoAnswer: "not known, because the API server did not serve the gateway",
 	}[u.Reason]
 	if u.NoAnswer {
 		text += " (the API server did not answer)"

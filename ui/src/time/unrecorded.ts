@@ -14,7 +14,7 @@ export const notRecorded = ({ resources, denied = [] }: Counts): string[] =>
   SUSPECTS.filter((name) => !denied.includes(name) && !resources.some(({ resource }) => resource === name)).map((name) => name.split('.')[0]);
 
 export const BEFORE = 'before';
-const REASONS: Record<string, string> = { gap: 'not observed', late: 'not observed', stopped: 'not recorded any more', silent: 'not known, because the API server did not answer' };
+const REASONS: Record<string, string> = { gap: 'not observed', late: 'not observed', stopped: 'not recorded any more', silent: 'not known, because the API server did not serve the gateway' };
 
 /** An unobserved time in words, without its resource. */
 export const unobservedWords = ({ reason, from, to }: Unobserved): string =>
