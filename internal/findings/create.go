@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/watchkeeper/watchkeeper/internal/api"
@@ -35,6 +36,19 @@ func (s *State) creations(g *group) {
 				wanted = int64(*rs.Spec.Replicas)
 			}
 			lack.add(f, self, int64(rs.Status.Replicas), wanted)
+		}
+	}
+	for _, d := range s.deployments { // has the condition of its ReplicaSet, which may not be known
+		for _, c := range d.Status.Conditions {
+			self := refOf("Deployment", d.Namespace, d.Name)
+			if c.Type != appsv1.DeploymentReplicaFailure || c.Status != corev1.ConditionTrue || c.Reason != "FailedCreate" || g.has(self) {
+				continue
+			}
+			f := g.of(self, "", api.SeverityCritical)
+			f.Objects = append(f.Objects, self)
+			f.from(transition(d, c.LastTransitionTime))
+			f.say(because(c.Reason, c.Message))
+			f.Title = "Pods cannot be created"
 		}
 	}
 	for _, e := range s.sorted() {

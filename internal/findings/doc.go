@@ -101,6 +101,7 @@ var rules = []rule{
 	{"vanished", (*State).vanished},
 	{"rollout", (*State).rollouts}, // the last ones: they add to the titles of others
 	{"missing", (*State).missing},
+	{"short", (*State).shortOfPods},
 }
 
 // Rules returns the names of all rules.
@@ -216,6 +217,11 @@ type group struct {
 	before []*Finding // of other rules
 	found  map[string]*Finding
 	list   []*Finding
+}
+
+// has reports whether the rule has a finding of a subject.
+func (g *group) has(subject Ref) bool {
+	return slices.ContainsFunc(g.list, func(f *Finding) bool { return f.Subject == subject })
 }
 
 // of returns the finding of a subject and a key, which is new the first time.

@@ -241,7 +241,7 @@ func TestUnavailable(t *testing.T) {
 			t.Errorf("%s without the severity or the number", show(f))
 		}
 	}
-	others := []string{"node", "node-deleted", "endpoints", "apiservice", "claim", "job", "autoscaler", "budget"}
+	others := []string{"node", "node-deleted", "endpoints", "apiservice", "claim", "job", "autoscaler", "budget", "short"}
 	for _, id := range findings.Rules() {
 		if !rules[id] && !slices.Contains(others, id) {
 			t.Errorf("no workload is found by the rule %s", id)

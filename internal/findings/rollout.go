@@ -4,13 +4,19 @@
 package findings
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
+	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/informer/scan"
 	"github.com/watchkeeper/watchkeeper/internal/api"
 	"github.com/watchkeeper/watchkeeper/internal/words"
+	"github.com/watchkeeper/watchkeeper/internal/workload"
 )
 
 // rollouts finds Deployments whose rollout does not progress. What other rules have found of their
@@ -38,5 +44,45 @@ func (s *State) rollouts(g *group) {
 			f.say(because(c.Reason, c.Message))
 			f.Title = title
 		}
+	}
+}
+
+// addShort adds a controller of Pods whose status has fewer ready Pods than it wants, by its text.
+func (s *State) addShort(r kube.Resource, o *scan.Object) {
+	i := max(strings.LastIndex(o.JSON, `"status":{`), 0)
+	_, spec, _ := strings.Cut(o.JSON[:i], `"spec":{`)
+	ready, wanted := number(o.JSON[i:], "readyReplicas"), cmp.Or(number(spec, "replicas"), "1")
+	if r.Name == "daemonsets" {
+		ready, wanted = number(o.JSON[i:], "numberReady"), number(o.JSON[i:], "desiredNumberScheduled")
+	}
+	if i > 0 && cmp.Or(ready, "0") != wanted {
+		s.short = append(s.short, &incomplete{Ref{Resource: r.GroupResource(), Kind: o.Kind, Key: o.Key}, workload.Read(o)})
+	}
+}
+
+// shortOfPods finds workloads that say themselves, for a minute, that too few of their Pods are
+// ready, where the Pods are not known: they may not be listed, or are not recorded.
+func (s *State) shortOfPods(g *group) {
+	if s.AllPods {
+		return
+	}
+	for _, c := range s.short {
+		ready, want := c.light.Ready()
+		known := slices.ContainsFunc(g.before, func(f *Finding) bool { return f.Subject == c.ref })
+		if ready >= want || known || c.light.Metadata.DeletionTimestamp != nil || s.workload(c.ref, c.light.Metadata.OwnerReferences) != c.ref {
+			continue
+		}
+		since, says := s.written(c, ""), ""
+		if cond, ok := c.light.Condition("Available"); ok && cond.Status == "False" {
+			since, says = cond.LastTransitionTime.Time, because(cond.Reason, cond.Message)
+		}
+		if s.at(c.ref.Resource).Sub(since) < minAge {
+			continue
+		}
+		f := g.of(c.ref, "", s.severity(c.ref))
+		f.Objects = append(f.Objects, c.ref)
+		f.from(since)
+		f.say(says)
+		f.Title = fmt.Sprintf("%d of %d Pods are ready; the Pods, which say why, are not known", ready, want)
 	}
 }

@@ -65,6 +65,7 @@ type State struct {
 	services    []*apiService
 	terminating []*terminatingObject
 	incomplete  []*incomplete
+	short       []*incomplete // with fewer ready Pods than they want
 	unseen      []*incomplete // whose controllers have not seen their last change
 	counted     []counted
 	podsOf      map[string]int    // by the UID of the controller
@@ -91,7 +92,7 @@ func (s *State) at(resource string) time.Time {
 // Suspects returns how many objects were kept because they may be a part of a finding.
 func (s *State) Suspects() int {
 	return len(s.pods) + len(s.nodes) + len(s.deployments) + len(s.replicaSets) + len(s.unseen) + len(s.autoscalers) + len(s.budgets) + len(s.claims) +
-		len(s.jobs) + len(s.cronJobs) + len(s.slices) + len(s.services) + len(s.terminating) + len(s.incomplete) + len(s.events)
+		len(s.jobs) + len(s.cronJobs) + len(s.slices) + len(s.services) + len(s.terminating) + len(s.incomplete) + len(s.short) + len(s.events)
 }
 
 // Order orders resources in the order in which their objects have to be added.
@@ -113,6 +114,10 @@ func (s *State) Add(r kube.Resource, o *scan.Object) {
 	terminating := strings.Contains(o.JSON, `"deletionTimestamp"`)
 	if terminating {
 		s.addTerminating(r, o)
+	}
+	switch r.GroupResource() {
+	case "deployments.apps", "replicasets.apps", "statefulsets.apps", "replicationcontrollers", "daemonsets.apps":
+		s.addShort(r, o)
 	}
 	switch r.GroupResource() {
 	case "pods":
@@ -144,7 +149,7 @@ func (s *State) Add(r kube.Resource, o *scan.Object) {
 	case "deployments.apps":
 		s.addUnseen(r, o)
 		s.addIncomplete(r, o, "replicas", "replicas")
-		if strings.Contains(o.JSON, "ProgressDeadlineExceeded") {
+		if strings.Contains(o.JSON, "ProgressDeadlineExceeded") || strings.Contains(o.JSON, `"ReplicaFailure"`) {
 			add(&s.deployments, o)
 		}
 	case "replicasets.apps":
