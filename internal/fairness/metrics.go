@@ -33,7 +33,7 @@ func newMetrics() *metrics {
 		}, []string{"class"}),
 		rejected: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "watchkeeper_user_rejected_total",
-			Help: "Requests that got a 429 because their user was at a bound, by class and bound; api-server is that of its priority and fairness.",
+			Help: "Requests that got a 429 because their user was at a bound, by class and bound; queue is that of all users, api-server that of its priority and fairness.",
 		}, []string{"class", "bound"}),
 	}
 	for c := range classes {

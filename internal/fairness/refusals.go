@@ -19,11 +19,13 @@ const (
 	boundSelectors bound = "selectors"
 	boundBytes     bound = "bytes"
 	boundPast      bound = "past"
+	// boundQueue is that of a queue of all users, who take turns.
+	boundQueue bound = "queue"
 	// boundUpstream is the API server's own, by its priority and fairness.
 	boundUpstream bound = "api-server"
 )
 
-var bounds = []bound{boundLists, boundStreams, boundSelectors, boundBytes, boundPast, boundUpstream}
+var bounds = []bound{boundLists, boundStreams, boundSelectors, boundBytes, boundPast, boundQueue, boundUpstream}
 
 // refuse counts a refusal, and returns it.
 func (u *Users) refuse(user User, b bound, seconds int32, message string) error {

@@ -293,13 +293,16 @@ func (u *Users) forgetLocked(user User, mine *usage) {
 	}
 }
 
-// OfUser takes a slot for the user of a request, as [Queue.Acquire] does. Without one, the error
-// is a Status 429 with a message, and the seconds after which to try again.
-func (q *Queue) OfUser(ctx context.Context, busy string, retryAfter int32) (*Slot, error) {
-	user, _ := UserOf(ctx)
+// Slot takes a slot of a queue for the user of a request, as [Queue.Acquire] does. Without one, the
+// error is a Status 429 with a message, and the seconds after which to try again.
+func (u *Users) Slot(ctx context.Context, q *Queue, busy string, retryAfter int32) (*Slot, error) {
+	user, ok := UserOf(ctx)
 	slot, err := q.Acquire(ctx, user.Name)
-	if errors.Is(err, ErrBusy) || errors.Is(err, ErrShare) {
-		return nil, &status.Error{Status: status.TooMany(busy, retryAfter)}
+	if err == nil {
+		return slot, nil
 	}
-	return slot, err
+	if u != nil && ok && (errors.Is(err, ErrBusy) || errors.Is(err, ErrShare)) { // else ctx has ended
+		u.count(user, boundQueue, busy)
+	}
+	return nil, &status.Error{Status: status.TooMany(busy, retryAfter)}
 }

@@ -326,11 +326,17 @@ func TestUserMetrics(t *testing.T) {
 	if _, err := u.Hold(as(t, "jane"), 7); err != nil {
 		t.Fatal(err)
 	}
+	q := NewQueue(QueueOptions{Slots: 1})
+	if _, err := u.Slot(as(t, "jane"), q, "busy", 1); err != nil {
+		t.Fatal(err)
+	}
+	_, err := u.Slot(as(t, "john"), q, "others take it", 1)
+	refusedFor(t, err, "others take it")
 	const want = `
 # HELP watchkeeper_user_buffered_bytes Answers that are in memory until their clients have read them.
 # TYPE watchkeeper_user_buffered_bytes gauge
 watchkeeper_user_buffered_bytes 7
-# HELP watchkeeper_user_rejected_total Requests that got a 429 because their user was at a bound, by class and bound; api-server is that of its priority and fairness.
+# HELP watchkeeper_user_rejected_total Requests that got a 429 because their user was at a bound, by class and bound; queue is that of all users, api-server that of its priority and fairness.
 # TYPE watchkeeper_user_rejected_total counter
 watchkeeper_user_rejected_total{bound="api-server",class="node"} 0
 watchkeeper_user_rejected_total{bound="api-server",class="serviceaccount"} 0
@@ -344,6 +350,9 @@ watchkeeper_user_rejected_total{bound="lists",class="user"} 0
 watchkeeper_user_rejected_total{bound="past",class="node"} 0
 watchkeeper_user_rejected_total{bound="past",class="serviceaccount"} 0
 watchkeeper_user_rejected_total{bound="past",class="user"} 0
+watchkeeper_user_rejected_total{bound="queue",class="node"} 0
+watchkeeper_user_rejected_total{bound="queue",class="serviceaccount"} 0
+watchkeeper_user_rejected_total{bound="queue",class="user"} 1
 watchkeeper_user_rejected_total{bound="selectors",class="node"} 0
 watchkeeper_user_rejected_total{bound="selectors",class="serviceaccount"} 0
 watchkeeper_user_rejected_total{bound="selectors",class="user"} 0

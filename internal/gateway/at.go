@@ -119,10 +119,9 @@ func (g *Gateway) answerReview(rec *responseRecorder, r *http.Request, kind self
 	}
 	cut, release, _ := g.tracker.Bind(r.Context(), false)
 	defer release()
-	user, _ := fairness.UserOf(r.Context())
-	slot, err := g.reviews.Acquire(cut, user.Name)
+	slot, err := g.users.Slot(cut, g.reviews, "other reviews are being read: try again", 1)
 	if err != nil {
-		status.Write(rec, r, status.TooMany("other reviews are being read: try again", 1))
+		status.Fail(rec, r, err, http.MethodPost)
 		return
 	}
 	defer slot.Release()

@@ -171,6 +171,7 @@ func New(opts Options) (*Gateway, error) {
 		if h.users = g.users; h.past != nil {
 			h.past.Lists.PerUser(g.users, "lists of the past in flight")
 		}
+		h.workbooks = workbookapi.NewQueue(g.users)
 		if opts.Registerer != nil {
 			if err := opts.Registerer.Register(g.users); err != nil {
 				return nil, fmt.Errorf("gateway metrics: %w", err)
@@ -205,7 +206,7 @@ func New(opts Options) (*Gateway, error) {
 		history:    history,
 		access:     g.newAccessAPI(),
 		workbook:   &workbookapi.Handler{Queue: h.workbooks},
-		yaml:       yamlapi.New(),
+		yaml:       yamlapi.New(g.users),
 	}
 	if err := g.mount(opts.WWW, dirPath(cmp.Or(opts.WWWPrefix, defaultWWWPrefix))); err != nil {
 		return nil, err
@@ -224,7 +225,7 @@ func newReads(opts Options) (*reads, prometheus.Histogram) {
 		log:        opts.Logger,
 		recording:  opts.Recording != nil,
 		encodings:  wire.NewCache(encodingBytes),
-		workbooks:  workbookapi.NewQueue(),
+		workbooks:  workbookapi.NewQueue(nil),
 	}
 	h.discovery = upstream.NewDiscovery(h.up, h.background)
 	h.documents = upstream.NewDocuments(h.up)

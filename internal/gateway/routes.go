@@ -284,11 +284,10 @@ func newUnproven(users bool) *fairness.Queue {
 // passUnproven passes through a watch for which there is no proof of freshness, unless
 // there are many.
 func (g *Gateway) passUnproven(rec *responseRecorder, r *http.Request) {
-	user, _ := fairness.UserOf(r.Context())
-	slot, err := g.unproven.Acquire(r.Context(), user.Name)
+	slot, err := g.users.Slot(r.Context(), g.unproven, fmt.Sprintf(
+		"the API server does not confirm in time what is newest, and has %d watches that wait for that: try again", g.unproven.InUse()), unprovenRetry)
 	if err != nil {
-		status.Write(rec, r, status.TooMany(fmt.Sprintf(
-			"the API server does not confirm in time what is newest, and has %d watches that wait for that: try again", g.unproven.InUse()), unprovenRetry))
+		status.Fail(rec, r, err, string(request.Watch))
 		return
 	}
 	seconds := int64(unprovenWatch)

@@ -29,11 +29,15 @@ var errLong = fmt.Errorf("%w: it takes more than %v to convert", sheet.ErrInvali
 
 // A Queue bounds the workbooks of a gateway: those of [Handler], and the lists that are written
 // as one. It is safe for concurrent use.
-type Queue struct{ uploads, slots *fairness.Queue }
+type Queue struct {
+	users          *fairness.Users
+	uploads, slots *fairness.Queue
+}
 
-// NewQueue returns a queue.
-func NewQueue() *Queue {
+// NewQueue returns a queue. users may be nil.
+func NewQueue(users *fairness.Users) *Queue {
 	return &Queue{
+		users:   users,
 		uploads: fairness.NewQueue(fairness.QueueOptions{Slots: maxUploads, PerKey: 1, MaxWaiting: maxWaiting, Wait: wait}),
 		slots:   fairness.NewQueue(fairness.QueueOptions{Slots: 1, MaxWaiting: maxWaiting, Wait: wait}),
 	}
@@ -42,7 +46,7 @@ func NewQueue() *Queue {
 // Acquire waits until the caller may read or write a workbook, which ends with ctx, or after
 // maxTime with an error that wraps [sheet.ErrInvalid]. Only the first call of release has an effect.
 func (q *Queue) Acquire(ctx context.Context) (b *sheet.Budget, release func(), err error) {
-	slot, err := q.slots.OfUser(ctx, busy, retryAfter)
+	slot, err := q.users.Slot(ctx, q.slots, busy, retryAfter)
 	if err != nil {
 		return nil, nil, err
 	}

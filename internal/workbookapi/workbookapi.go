@@ -96,7 +96,7 @@ func (h *Handler) accept(r *http.Request) (*fairness.Slot, error) {
 	if r.ContentLength > maxBody {
 		return nil, tooLarge()
 	}
-	return h.uploads.OfUser(r.Context(), busy, retryAfter)
+	return h.users.Slot(r.Context(), h.uploads, busy, retryAfter)
 }
 
 func mediaType(r *http.Request) string {

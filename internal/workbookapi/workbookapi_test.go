@@ -24,7 +24,7 @@ func post(contentType string, body []byte) *httptest.ResponseRecorder {
 	r := httptest.NewRequest(http.MethodPost, Path, bytes.NewReader(body))
 	r.Header.Set("Content-Type", contentType)
 	w := httptest.NewRecorder()
-	(&Handler{NewQueue()}).ServeHTTP(w, r)
+	(&Handler{NewQueue(nil)}).ServeHTTP(w, r)
 	return w
 }
 
@@ -75,7 +75,7 @@ func TestRefusals(t *testing.T) {
 				r.ContentLength = -1
 			}
 			w := httptest.NewRecorder()
-			(&Handler{NewQueue()}).ServeHTTP(w, r)
+			(&Handler{NewQueue(nil)}).ServeHTTP(w, r)
 			var s struct {
 				Kind, Message string
 				Code          int
@@ -91,7 +91,7 @@ func TestRefusals(t *testing.T) {
 // in vain.
 func TestTimeOfConversion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := NewQueue()
+		q := NewQueue(nil)
 		hog := func() {
 			b, release, err := q.Acquire(fairness.WithUser(t.Context(), fairness.User{Name: "hog"}))
 			if err != nil {

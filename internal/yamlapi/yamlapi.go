@@ -47,12 +47,16 @@ const (
 )
 
 // A Handler serves [Path]. It is safe for concurrent use.
-type Handler struct{ uploads, slots *fairness.Queue }
+type Handler struct {
+	users          *fairness.Users
+	uploads, slots *fairness.Queue
+}
 
 // New returns a handler. A text takes a hundred and fifty times its size in memory while it is
-// read, and up to two seconds of a CPU: one is read at a time, the users in turn.
-func New() *Handler {
+// read, and up to two seconds of a CPU: one is read at a time, the users in turn. users may be nil.
+func New(users *fairness.Users) *Handler {
 	return &Handler{
+		users:   users,
 		uploads: fairness.NewQueue(fairness.QueueOptions{Slots: maxUploads, PerKey: maxOfUser, MaxWaiting: maxWaiting, Wait: wait}),
 		slots:   fairness.NewQueue(fairness.QueueOptions{Slots: 1, Wait: wait}),
 	}
@@ -90,7 +94,7 @@ func (h *Handler) convert(w http.ResponseWriter, r *http.Request) ([]byte, error
 	if r.ContentLength > maxBody {
 		return nil, tooLarge()
 	}
-	upload, err := h.uploads.OfUser(r.Context(), busy, retryAfter)
+	upload, err := h.users.Slot(r.Context(), h.uploads, busy, retryAfter)
 	if err != nil {
 		return nil, err
 	}
@@ -101,7 +105,7 @@ func (h *Handler) convert(w http.ResponseWriter, r *http.Request) ([]byte, error
 	} else if err != nil {
 		return nil, refuse(http.StatusBadRequest, metav1.StatusReasonBadRequest, "the YAML cannot be read: %v", err)
 	}
-	slot, err := h.slots.OfUser(r.Context(), busy, retryAfter)
+	slot, err := h.users.Slot(r.Context(), h.slots, busy, retryAfter)
 	if err != nil {
 		return nil, err
 	}

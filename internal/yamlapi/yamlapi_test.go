@@ -21,7 +21,7 @@ func post(contentType, body string) *httptest.ResponseRecorder {
 	r := httptest.NewRequest(http.MethodPost, Path, strings.NewReader(body))
 	r.Header.Set("Content-Type", contentType)
 	w := httptest.NewRecorder()
-	New().ServeHTTP(w, r)
+	New(nil).ServeHTTP(w, r)
 	return w
 }
 
@@ -108,7 +108,7 @@ func TestRefusals(t *testing.T) {
 				r.ContentLength = -1
 			}
 			w := httptest.NewRecorder()
-			New().ServeHTTP(w, r)
+			New(nil).ServeHTTP(w, r)
 			var s struct {
 				Kind, Message string
 				Code          int
