@@ -50,10 +50,13 @@ func (r *Recorder) checkPlace() error {
 // Missing implements past.Record.
 func (r *Recorder) Missing(id kube.Resource) string {
 	r.mu.Lock()
-	selection, s := r.selection, r.session
+	selection, s, problem := r.selection, r.session, r.problem
 	r.mu.Unlock()
-	if !selection.Matches(id) {
+	switch {
+	case !selection.Matches(id):
 		return ""
+	case problem != nil && !errors.Is(problem, errStarting):
+		return problem.Error()
 	}
 	if s != nil {
 		s.mu.Lock()

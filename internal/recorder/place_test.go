@@ -64,6 +64,10 @@ func TestMissing(t *testing.T) {
 	if why := r.Missing(kube.Resource{Version: "v1", Name: "services"}); why != "" {
 		t.Errorf("not selected: %q", why)
 	}
+	r.problem = errors.New("the disk is full")
+	if why := r.Missing(kube.Resource{Version: "v1", Name: "pods"}); why != "the disk is full" {
+		t.Errorf("nothing is recorded: %q", why)
+	}
 }
 
 // TestMetricsBeforeTheCluster: the limit is known from the start, the size is not.
