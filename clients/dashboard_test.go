@@ -6,6 +6,8 @@ package clients
 import (
 	"context"
 	"fmt"
+	"io"
+	"net/http"
 	"os"
 	"slices"
 	"strings"
@@ -119,9 +121,15 @@ func TestDashboard(t *testing.T) {
 	}
 }
 
-// misbehave opens watches of ConfigMaps beyond the bound, and changes one, until ctx ends.
+// misbehave opens watches of ConfigMaps beyond the bound, at once when it is refused one, and creates
+// ConfigMaps, until ctx ends.
 func misbehave(ctx context.Context, t *testing.T, config *rest.Config) {
 	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	watcher, err := rest.HTTPClientFor(config) // client-go waits after a 429
 	if err != nil {
 		t.Error(err)
 		return
@@ -132,10 +140,15 @@ func misbehave(ctx context.Context, t *testing.T, config *rest.Config) {
 	}
 	maps := client.CoreV1().ConfigMaps(ns.Name)
 	for n := 0; ctx.Err() == nil; n++ {
-		if w, err := maps.Watch(ctx, metav1.ListOptions{ResourceVersion: "0"}); err == nil {
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, config.Host+"/api/v1/namespaces/dashboard/configmaps?watch=1&resourceVersion=0", http.NoBody)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		if resp, err := watcher.Do(req); err == nil {
 			go func() {
-				for range w.ResultChan() { //nolint:revive // only received
-				}
+				_, _ = io.Copy(io.Discard, resp.Body)
+				resp.Body.Close()
 			}()
 		}
 		cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("dashboard-", n)}}
