@@ -130,6 +130,9 @@ func (u *Server) ContactUntil(ctx context.Context, at time.Time) Contact {
 		asked := m.questions.DoChan("", func() (any, error) {
 			began := time.Now()
 			err := u.probe(context.WithoutCancel(ctx))
+			if _, ok := errors.AsType[unaccepted](err); ok { // that lasts, whatever is heard next
+				m.settle(err, u.LastAnswer())
+			}
 			if err != nil && time.Since(began) >= freshFor { // others need not wait for that, too
 				m.mu.Lock()
 				defer m.mu.Unlock()

@@ -361,11 +361,29 @@ func testUnacceptedWhileHeard(t *testing.T) {
 	}
 	o.monitor(t)
 	o.set(func() { o.code = http.StatusUnauthorized })
-	for range 12 { // it is asked every ten seconds whether it is ready
+	for range 12 { // by the question of every ten seconds whether it is ready
 		o.up.lastAnswer.Store(time.Now().UnixNano())
 		time.Sleep(time.Second)
 	}
 	if c := o.up.Contact(); c.Fault() != "does not accept the gateway's credentials" {
+		t.Errorf("%+v", c)
+	}
+}
+
+// TestUnacceptedFromNowOn: refused credentials that a question about now has found last, though
+// something is heard after it.
+func TestUnacceptedFromNowOn(t *testing.T) { synctest.Test(t, testUnacceptedFromNowOn) }
+
+func testUnacceptedFromNowOn(t *testing.T) {
+	o := newOutage(t)
+	if err := o.up.Check(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	o.set(func() { o.code = http.StatusUnauthorized })
+	time.Sleep(freshFor)
+	o.up.ContactUntil(t.Context(), time.Now())
+	o.up.lastAnswer.Store(time.Now().UnixNano())
+	if c := o.up.ContactUntil(t.Context(), time.Now()); !c.Answers() {
 		t.Errorf("%+v", c)
 	}
 }
