@@ -61,7 +61,7 @@ func TestChanges(t *testing.T) {
 2026-01-02 12:00:00Z  7         ~ deployments.apps default/web  replicas 1 → 2  by kubectl
 `
 	// Without a RESOURCE, it is said which of the usual suspects are not recorded.
-	const lacks = "not recorded, so not listed: configmaps, secrets, ingresses.networking.k8s.io, networkpolicies.networking.k8s.io, horizontalpodautoscalers.autoscaling, resourcequotas\n"
+	const lacks = "not recorded, so not listed: configmaps, secrets, ingresses.networking.k8s.io, networkpolicies.networking.k8s.io, horizontalpodautoscalers.autoscaling, resourcequotas, services, statefulsets.apps, daemonsets.apps\n"
 	for line, query := range map[string]string{
 		"changes --since 2026-01-02T11:00:00Z":                                        "limit=1000&namespace=default&resource=deployments.apps&resource=namespaces&resource=pods&since=2026-01-02T11%3A00%3A00Z&until=now",
 		"changes --since 2026-01-02T11:00:00Z -A":                                     "limit=1000&resource=deployments.apps&resource=namespaces&resource=nodes&resource=pods&since=2026-01-02T11%3A00%3A00Z&until=now",
@@ -373,7 +373,7 @@ func testChangesWatchOfNothing(t *testing.T) {
 		ended <- cli.Main(ctx, []string{"watchkeeper", "changes", "-A", "-w", "--utc", "-s", server}, strings.NewReader(""), io.Discard, w)
 	}()
 	lines := bufio.NewScanner(r)
-	for _, want := range []string{"not recorded, so not listed: configmaps, secrets, ingresses.networking.k8s.io, networkpolicies.networking.k8s.io, horizontalpodautoscalers.autoscaling, resourcequotas",
+	for _, want := range []string{"not recorded, so not listed: configmaps, secrets, ingresses.networking.k8s.io, networkpolicies.networking.k8s.io, horizontalpodautoscalers.autoscaling, resourcequotas, services, statefulsets.apps, daemonsets.apps",
 		"nothing is recorded since 2026-01-02 14:30:00Z: the disk is full", "new changes are known again",
 		"not observed between 2026-01-02 14:40:00Z and 2026-01-02 14:40:20Z: changes in that time have the time of its end",
 		"not observed between 2026-01-02 14:50:00Z and 2026-01-02 14:50:20Z: changes in that time have the time of its end"} {

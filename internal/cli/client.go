@@ -313,7 +313,8 @@ func (c *client) reportLeftOut(rec record) {
 }
 
 // suspects are resources whose changes often are the cause of others.
-var suspects = []string{"configmaps", "secrets", "ingresses.networking.k8s.io", "networkpolicies.networking.k8s.io", "horizontalpodautoscalers.autoscaling", "resourcequotas"}
+var suspects = []string{"configmaps", "secrets", "ingresses.networking.k8s.io", "networkpolicies.networking.k8s.io", "horizontalpodautoscalers.autoscaling",
+	"resourcequotas", "nodes", "services", "deployments.apps", "statefulsets.apps", "daemonsets.apps"}
 
 // errNothing returns the error for a history without resources that the caller may read.
 func (c *client) errNothing(h *api.History) error {

@@ -238,7 +238,7 @@ func TestDiff(t *testing.T) {
 		"/diff/apis/apps/v1/namespaces/default/deployments/web": text(t, deployments),
 	})
 	// Without a RESOURCE, it is said which of the usual suspects are not recorded, as changes does.
-	const lacks = "not recorded, so not listed: configmaps, secrets, ingresses.networking.k8s.io, networkpolicies.networking.k8s.io, horizontalpodautoscalers.autoscaling, resourcequotas\n"
+	const lacks = "not recorded, so not listed: configmaps, secrets, ingresses.networking.k8s.io, networkpolicies.networking.k8s.io, horizontalpodautoscalers.autoscaling, resourcequotas, nodes, services, deployments.apps, statefulsets.apps, daemonsets.apps\n"
 	const two = "~ deployments.apps default/web  replicas 3 → 5  by hpa\n- deployments.apps default/x  left the selection: label a removed\n"
 	for _, tc := range []struct {
 		line, want string
