@@ -57,7 +57,10 @@ func (t *teller) disruptions() {
 	for _, key := range keys {
 		all := groups[key]
 		slices.SortStableFunc(all, func(a, b hit) int { return a.state.at.Compare(b.state.at) })
-		for _, run := range words.Runs(all, func(a, b hit) bool { return b.state.at.Sub(a.state.at) > maxApart }) {
+		for _, run := range words.Runs(all, func(a, b hit) bool {
+			pause := b.state.at.Sub(a.state.at) // evictions wait for each other
+			return pause > maxApart || key.reason == "" && pause > maxTogether && t.recovered(key.of, a.state.at, b.state.at)
+		}) {
 			t.tellDisruption(run)
 		}
 	}

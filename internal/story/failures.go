@@ -146,8 +146,8 @@ type group struct {
 // maxApart is the pause after which another failure begins another episode.
 const maxApart = 2 * time.Minute
 
-// groupFailures groups failures by class and workload.
-func groupFailures(all []*failure) (groups []*group) {
+// groupFailures groups failures by class and workload. Pods that crash again and again are ready in between.
+func (t *teller) groupFailures(all []*failure) (groups []*group) {
 	type key struct {
 		class change.FaultClass
 		of    name
@@ -160,7 +160,7 @@ func groupFailures(all []*failure) (groups []*group) {
 		}
 		key := key{class, f.workload}
 		g := open[key]
-		if g == nil || f.from.Sub(g.to) > maxApart || f.from.Sub(last[key]) > maxBetween {
+		if g == nil || f.from.Sub(g.to) > maxApart || f.from.Sub(last[key]) > maxBetween || class != change.Crashed && f.from.After(g.to) && t.recovered(f.workload, g.to, f.from) {
 			g = &group{from: f.from, to: f.to, first: f.first}
 			open[key] = g
 			groups = append(groups, g)
@@ -228,7 +228,7 @@ func (t *teller) causes(all []*failure) (out []said) {
 // otherFailures describes the failures that no other episode does.
 func (t *teller) otherFailures() {
 	rest := slices.DeleteFunc(slices.Clone(t.failures), func(f *failure) bool { return f.described })
-	for _, g := range groupFailures(rest) {
+	for _, g := range t.groupFailures(rest) {
 		class, wl, lasts := g.all[0].fault.Class, g.all[0].workload, g.to.Sub(g.from) > maxStart
 		ep := newEpisode(rankFailure, api.EpisodeFailed, g.from, g.to, slices.ContainsFunc(g.all, func(f *failure) bool { return !f.ended }))
 		switch weight := worst(g.all).Weight; {

@@ -88,14 +88,31 @@ func (t *teller) atEnd() string {
 	return "when it was last observed"
 }
 
-// readyPods returns how many Pods of a workload are ready at a time, of those that are known.
-func (t *teller) readyPods(wl *thing, at time.Time) (n int) {
+// readyPods returns how many Pods of a workload are ready at a time, of those that are known, as
+// controllers count them.
+func (t *teller) readyPods(wl *thing, at time.Time) (n int64) {
 	for _, pod := range t.ofKind("Pod") {
-		if s := pod.at(at); s != nil && isReady(s) && t.workload(pod) == wl.named() {
+		if s := pod.at(at); s != nil && isReady(s) && !s.terminating() && t.workload(pod) == wl.named() {
 			n++
 		}
 	}
 	return n
+}
+
+// recovered reports whether a workload had all its Pods at some moment between two: what happened
+// before and after it are two troubles. That is when a Pod becomes ready.
+func (t *teller) recovered(of name, from, to time.Time) bool {
+	wl := t.byUID[of.uid]
+	return wl != nil && slices.ContainsFunc(t.ofKind("Pod"), func(pod *thing) bool {
+		return t.workload(pod) == of && slices.ContainsFunc(pod.states, func(s *state) bool {
+			then := wl.at(s.at)
+			if then == nil || !s.at.After(from) || !s.at.Before(to) || !isReady(s) || s.terminating() {
+				return false
+			}
+			_, want := then.look().Ready()
+			return want > 0 && t.readyPods(wl, s.at) >= want
+		})
+	})
 }
 
 // workloadOf returns the workload that an episode is about: that of the story, or the only one
