@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/watchkeeper/watchkeeper/internal/api"
@@ -42,7 +43,15 @@ func (t *teller) outcome(ep *episode) string {
 	}
 	ready, want := end.look().Ready()
 	lowest := ready
-	if s := th.lowest(ep.From, until); s != nil {
+	var first *state // if it began in a gap
+	if begin, _, known := t.edges.Bounds(ep.From); known && begin.Before(ep.From) {
+		for _, e := range ep.claims {
+			if e != nil && e.state != nil && (first == nil || e.rv < first.o.RV) {
+				first = e.state
+			}
+		}
+	}
+	if s := th.lowest(ep.From, until, func(s *state) bool { return first == nil || t.order(s, first) >= 0 }); s != nil {
 		lowest = min(lowest, s.look().ReadyPods())
 	}
 	least := ""
@@ -66,10 +75,11 @@ func (t *teller) outcome(ep *episode) string {
 			// Pods that crash again and again are ready for a moment, too.
 			switch n, enough := span.first.look().Ready(); {
 			case !span.from.After(ep.To):
-			case span.to.Sub(span.from) >= maxTrail:
-				return fmt.Sprintf("; %d of %d ready at its end, and %d of %d after another %s", ready, want, n, enough, t.took(ep.To, span.from))
+			case span.to.Sub(span.from) >= maxTrail || span.after != nil && t.disturbed(th, span):
+				after := strings.Replace("another "+t.took(ep.To, span.from), "another less", "less", 1)
+				return fmt.Sprintf("; %d of %d ready at its end%s, and %d of %d after %s", ready, want, least, n, enough, after)
 			case span.to.Equal(t.To):
-				return fmt.Sprintf("; %d of %d ready at its end, and %d of %d %s", ready, want, n, enough, t.atEnd())
+				return fmt.Sprintf("; %d of %d ready at its end%s, and %d of %d %s", ready, want, least, n, enough, t.atEnd())
 			}
 		}
 	case lowest == ready && ready >= want && (ep.deletes || gap):
@@ -78,6 +88,14 @@ func (t *teller) outcome(ep *episode) string {
 		return fmt.Sprintf("; %d of %d ready all the time", ready, want)
 	}
 	return fmt.Sprintf("; %d of %d ready %s%s", ready, want, when, least)
+}
+
+// disturbed reports whether a span of a workload ended because it was changed, or its Pods were
+// disrupted, and not by itself.
+func (t *teller) disturbed(th *thing, s span) bool {
+	return s.first.look().Metadata.Generation != s.after.look().Metadata.Generation || slices.ContainsFunc(t.episodes, func(ep *episode) bool {
+		return (ep.rank == rankDisruption || ep.rank == rankNode) && within(ep.From, s.from, s.to) && slices.Contains(ep.workloads, th.named())
+	})
 }
 
 // atEnd names the last moment of which the story tells.
@@ -138,10 +156,10 @@ func (t *teller) workloadOf(ep *episode) *thing {
 // short reports whether fewer Pods of a workload are ready than should be.
 func short(s *state) bool { return s.look().Short() }
 
-// lowest returns the state of a workload in a time with the fewest ready Pods, nil if it has none.
-func (th *thing) lowest(from, to time.Time) (worst *state) {
+// lowest returns which of some states of a workload in a time has the fewest ready Pods, nil if there is none.
+func (th *thing) lowest(from, to time.Time, is func(*state) bool) (worst *state) {
 	for _, s := range th.states {
-		if (within(s.at, from, to) || s == th.at(from)) && (worst == nil || s.look().ReadyPods() < worst.look().ReadyPods()) {
+		if is(s) && (within(s.at, from, to) || s == th.at(from)) && (worst == nil || s.look().ReadyPods() < worst.look().ReadyPods()) {
 			worst = s
 		}
 	}

@@ -144,7 +144,7 @@ func (t *teller) stuck(r *rollout) (all []said, reasons []string) {
 func (t *teller) down(r *rollout) (worst api.Cause, text string) {
 	for _, span := range t.spans(r.workload, short) {
 		to, limit := edges.Earlier(span.to, r.to), maxStart
-		lowest := r.workload.lowest(span.from, to)
+		lowest := r.workload.lowest(span.from, to, short)
 		if lowest != nil && lowest.look().ReadyPods() == 0 {
 			limit = maxSettle
 		}
