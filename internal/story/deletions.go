@@ -45,10 +45,10 @@ func (t *teller) tellDeleted(th *thing, from time.Time, claims []*entry) {
 	t.add(ep)
 }
 
-// again says that the object of the story was created again after its deletion; "" if it was not.
+// again says that an object was created again after its deletion; "" if it was not.
 func (t *teller) again(th *thing) string {
 	for _, next := range t.things {
-		if begin, created := next.begin(); created && next != th && t.isOwn(next) && t.isOwn(th) && th.last != nil && !begin.Before(th.gone) {
+		if begin, created := next.begin(); created && next != th && next.resource == th.resource && next.key == th.key && (t.isOwn(th) || th.kind == "Node") && th.last != nil && !begin.Before(th.gone) {
 			return ", and created again" + next.states[0].entry.by() + " after " + t.took(th.gone, begin)
 		}
 	}

@@ -48,10 +48,10 @@ func (t *teller) nodes() {
 		for _, taint := range taints {
 			t.cordons(node, taint)
 		}
-		if !node.gone.IsZero() && t.concerns(node, node.gone, node.gone) {
+		if pods := t.lostWith(node); t.isOwn(node) && !node.gone.IsZero() || slices.ContainsFunc(pods, func(pod *thing) bool { return !t.strangers[pod] }) {
 			ep := newEpisode(rankNode, api.EpisodeWarning, node.gone, node.gone, false)
-			ep.Title, ep.claims = fmt.Sprintf("Node %s deleted", node.key.Name()), []*entry{node.last}
-			if pods := t.podsOn(node.key.Name(), node.gone, node.gone); len(pods) > 0 {
+			ep.Title, ep.claims = fmt.Sprintf("Node %s deleted%s", node.key.Name(), t.again(node)), []*entry{node.last}
+			if len(pods) > 0 {
 				ep.Severity = api.EpisodeFailed
 				ep.Title += "; on it " + t.counted(pods)
 			}
@@ -59,6 +59,22 @@ func (t *teller) nodes() {
 			t.add(ep)
 		}
 	}
+}
+
+// lostWith returns the Pods that are known to have been on a Node as it was deleted: of what was created
+// or deleted in the same gap, resourceVersions say it, unless a list found it.
+func (t *teller) lostWith(node *thing) []*thing {
+	if node.gone.IsZero() {
+		return nil
+	}
+	e := node.last
+	same := func(other *entry) bool {
+		return other != nil && !e.NotBefore.IsZero() && !other.NotBefore.IsZero() && other.NotBefore.Before(e.Time) && e.NotBefore.Before(other.Time)
+	}
+	return slices.DeleteFunc(t.podsOn(node.key.Name(), node.gone, node.gone), func(pod *thing) bool {
+		first, last := pod.states[0].entry, pod.last
+		return same(first) && (first.Inferred || e.Inferred || first.rv > e.rv) || same(last) && (last.Inferred || last.rv < e.rv)
+	})
 }
 
 // tellNode describes a Node that is not ready or under pressure, and the Pods on it.
