@@ -40,6 +40,7 @@ type rollout struct {
 	ep       *episode
 
 	recovered bool // its Pods failed, but it was complete, and they had recovered
+	stopped   bool // or they were deleted as it was scaled to zero
 }
 
 // maxSettle is how long after a rollout was complete a failure of its Pods is one of the rollout:
@@ -262,6 +263,7 @@ func (t *teller) tellRollout(r, before *rollout) {
 				ep.Title += ", recovered after " + t.took(r.from, ep.To)
 			} else {
 				ep.Title += untilDeleted(recovered, deleted)
+				r.stopped = recovered == 0 && r.zero != nil && within(r.zero.at, r.from, ep.To)
 			}
 		}
 		r.describes(failures)
@@ -288,6 +290,7 @@ func (t *teller) tellRollout(r, before *rollout) {
 	case last.look().OnDelete() && r.before != nil && r.zero == nil && len(unready) == 0:
 		ep.Ongoing = !over
 		ep.Title += ", takes effect as its Pods are deleted (OnDelete): " + last.look().Progress()
+	case over && r.zero != nil && th.kind == "DaemonSet": // that is what it was to do
 	case over:
 		r.undone = r.zero == nil
 		if ep.Title += " did not complete"; len(unready) > 0 {
@@ -308,7 +311,7 @@ func (t *teller) tellRollout(r, before *rollout) {
 		ep.Ongoing = true
 		ep.Title += ", in progress: " + last.look().Progress()
 	}
-	if !done && r.zero != nil {
+	if (!done || r.stopped) && r.zero != nil {
 		ep.atZero = r.end == len(th.states) && th.gone.IsZero()
 		if ep.Title += "; scaled to 0"; th.kind != "DaemonSet" {
 			ep.Title += r.zero.entry.by()
@@ -339,7 +342,7 @@ func (r *rollout) describes(failures []*failure) {
 // reports whether a rollback is a part of it.
 func (t *teller) replaces(r, before *rollout, complete string) bool {
 	prev := before.ep
-	failed := before.failed && (prev.Ongoing || !prev.To.Before(r.from))
+	failed := before.failed && (prev.Ongoing || !prev.To.Before(r.from)) || before.stopped
 	if !failed && !before.undone {
 		return false
 	}
