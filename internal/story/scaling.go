@@ -154,7 +154,7 @@ func (t *teller) tellScaling(th *thing, steps []step, next *state) {
 	switch {
 	case !last.ready.IsZero():
 		ep.To = last.ready
-		if len(steps) == 1 {
+		if len(steps) == 1 && last.to > 0 {
 			title += ", ready after " + t.took(ep.From, ep.To)
 		}
 	case next != nil:
@@ -164,7 +164,13 @@ func (t *teller) tellScaling(th *thing, steps []step, next *state) {
 		ep.To, ep.Ongoing = t.until(th, len(th.states)-1), th.gone.IsZero()
 		title += fmt.Sprintf(", %d of %d ready", th.final().look().Status.ReadyReplicas, last.to)
 	}
-	ep.atZero = last.to == 0 && next == nil && th.gone.IsZero()
+	if ep.atZero = last.to == 0 && next == nil && th.gone.IsZero(); ep.atZero && len(steps) > 1 {
+		and := ""
+		if empty != nil {
+			and = "and for "
+		}
+		empty = append(empty, and+t.took(last.state.at, t.To)+" "+t.atEnd())
+	}
 	if ep.Title = title; empty != nil {
 		ep.Title += "; at 0 for " + strings.Join(empty, ", ")
 	}
@@ -220,6 +226,9 @@ func (t *teller) autoscalers() {
 				verb := "cannot scale"
 				if !span.open {
 					verb = "could not scale for " + t.took(span.from, span.to)
+				}
+				if !span.open && span.after == nil {
+					verb += ", until it was deleted"
 				}
 				ep.Title = fmt.Sprintf("HorizontalPodAutoscaler %s %s: %s", hpa.key.Name(), verb, span.condition.Brief())
 				ep.said = addCause(nil, span.cause())
