@@ -48,7 +48,7 @@ func (t *teller) nodes() {
 		for _, taint := range taints {
 			t.cordons(node, taint)
 		}
-		if pods := t.lostWith(node); t.isOwn(node) && !node.gone.IsZero() || slices.ContainsFunc(pods, func(pod *thing) bool { return !t.strangers[pod] }) {
+		if pods := t.podsLost(node); t.isOwn(node) && !node.gone.IsZero() || slices.ContainsFunc(pods, func(pod *thing) bool { return !t.strangers[pod] }) {
 			ep := newEpisode(rankNode, api.EpisodeWarning, node.gone, node.gone, false)
 			ep.Title, ep.claims = fmt.Sprintf("Node %s deleted%s", node.key.Name(), t.again(node)), []*entry{node.last}
 			if len(pods) > 0 {
@@ -61,12 +61,9 @@ func (t *teller) nodes() {
 	}
 }
 
-// lostWith returns the Pods that are known to have been on a Node as it was deleted: of what was created
+// podsLost returns the Pods that are known to have been on a Node as it was deleted: of what was created
 // or deleted in the same gap, resourceVersions say it, unless a list found it.
-func (t *teller) lostWith(node *thing) []*thing {
-	if node.gone.IsZero() {
-		return nil
-	}
+func (t *teller) podsLost(node *thing) []*thing {
 	e := node.last
 	same := func(other *entry) bool {
 		return other != nil && !e.NotBefore.IsZero() && !other.NotBefore.IsZero() && other.NotBefore.Before(e.Time) && e.NotBefore.Before(other.Time)
@@ -101,7 +98,7 @@ func (t *teller) tellNode(node *thing, span span, state, severity string) {
 			ep.hit(hit{pod, s, c})
 		}
 		for i, s := range pod.states {
-			if i > 0 && isReady(pod.states[i-1]) && !isReady(s) && !s.terminating() && within(s.at, ep.From, ep.To) && !t.outlasts(s) {
+			if i > 0 && isReady(pod.states[i-1]) && !isReady(s) && !s.terminating() && within(s.at, ep.From, ep.To) && !slices.ContainsFunc(t.failures, func(f *failure) bool { return !f.described && slices.Contains(f.claims, s.entry) }) { // else a failure of its own
 				ep.claims = append(ep.claims, claim(s)...)
 			}
 		}
@@ -173,12 +170,6 @@ func (t *teller) stillTerminating(pods []*thing, open bool) string {
 		return ", still terminating" + when
 	}
 	return fmt.Sprintf(", %d still terminating%s", remain, when)
-}
-
-// outlasts reports whether a state of a Pod belongs to a failure of its own: the Node does not
-// explain it.
-func (t *teller) outlasts(s *state) bool {
-	return slices.ContainsFunc(t.failures, func(f *failure) bool { return !f.described && slices.Contains(f.claims, s.entry) })
 }
 
 // byName returns one Pod of each name: one of a StatefulSet is created again with the same.

@@ -98,9 +98,7 @@ func (n *notes) tell(ep *episode) {
 }
 
 func sorted(all []noted) []noted {
-	all = slices.Clone(all)
-	slices.SortStableFunc(all, func(a, b noted) int { return a.entry.compare(b.entry) })
-	return all
+	return slices.SortedStableFunc(slices.Values(all), func(a, b noted) int { return a.entry.compare(b.entry) })
 }
 
 // tellBefore returns what came before. What belongs to the time of an episode is a part of it.

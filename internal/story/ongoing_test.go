@@ -5,6 +5,7 @@ package story_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -263,5 +264,102 @@ func TestRolledBackInGap(t *testing.T) {
 				t.Errorf("%s %d: %q", id, i, got)
 			}
 		}
+	}
+}
+
+// TestTwice: what happens again after all Pods were ready in between is another episode, and what was ready
+// for a short time was ready.
+func TestTwice(t *testing.T) {
+	const deleted, unready = "Deployment web: 2 of 2 Pods deleted, replaced after 2s", "observedGeneration: 1, replicas: 2, updatedReplicas: 2"
+	for name, test := range map[string]struct {
+		first, again string // status of the Pods that replace the deleted ones
+		pause        float64
+		want         []string
+	}{
+		"deleted":         {running, running, 10, []string{"10-12 warning: " + deleted + "; 2 of 2 ready at its end (0 at the lowest)", "20-22 warning: " + deleted + "; 2 of 2 ready at its end (0 at the lowest)"}},
+		"one command":     {running, running, 4, []string{"10-16 warning: Deployment web: 4 Pods deleted, replaced after 6s; 2 of 2 ready at its end (0 at the lowest)"}},
+		"not recovered":   {notReady, running, 10, []string{"10-22 warning: Deployment web: 4 Pods deleted, replaced after 12s; 2 of 2 ready at its end (0 at the lowest)"}},
+		"no Node":         {noNode, noNode, 20, []string{"11-12 warning: Deployment web: 2 Pods Unschedulable (0/3 nodes are available: 3 Insufficient cpu), scheduled after 1s", "31-32 warning: Deployment web: 2 Pods Unschedulable (0/3 nodes are available: 3 Insufficient cpu), scheduled after 1s"}},
+		"again and again": {backOff, backOff, 20, []string{"11-32 failed: Deployment web: 4 Pods CrashLoopBackOff (exit 1: no database), recovered after 21s"}},
+	} {
+		l := newLog(t, deployment(1, 2, "r/web:1.0", "m", "1", done(1, 2)), strings.Replace(replicaSet("a", "r/web:1.0", "replicas: 2"), "spec: {", "spec: {replicas: 2, ", 1))
+		for i, status := range []string{"", test.first, test.again} {
+			begin := 10 + test.pause*float64(i-1)
+			for _, n := range []int{0, 1} {
+				if i == 0 {
+					l.initial(pod(fmt.Sprint("web-0-", n), "web-a", "", "", running))
+					continue
+				}
+				l.remove(begin, fmt.Sprintf("Pod/web-%d-%d", i-1, n))
+				l.put(begin+1, pod(fmt.Sprintf("web-%d-%d", i, n), "web-a", "", "", status))
+				if status != notReady {
+					l.put(begin+2, pod(fmt.Sprintf("web-%d-%d", i, n), "web-a", "", "", running))
+				}
+			}
+			if i > 0 {
+				l.put(begin+.5, deployment(1, 2, "r/web:1.0", "m", "1", unready))
+			}
+			if i > 0 && status != notReady {
+				l.put(begin+2, deployment(1, 2, "r/web:1.0", "m", "1", done(1, 2)))
+			}
+		}
+		got := slices.DeleteFunc(lines(l.tell("Deployment/web", 90)), func(line string) bool {
+			return strings.Contains(line, "deleted") && (test.first == noNode || test.first == backOff)
+		})
+		for i := range got {
+			if test.first == noNode || test.first == backOff {
+				got[i], _, _ = strings.Cut(got[i], "; ")
+			}
+		}
+		if !slices.Equal(got, test.want) {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+}
+
+// TestAfter: how an episode ended is not said by what came before it in a gap, or of a later change.
+func TestAfter(t *testing.T) {
+	l := newLog(t, deployment(1, 2, "r/web:1.0", "m", "1", done(1, 2)), replicaSet("a", "r/web:1.0", "replicas: 2"))
+	l.put(10, pod("web-a-1", "web-a", "", "", backOff))
+	l.put(10, deployment(1, 2, "r/web:1.0", "m", "1", done(1, 1)))
+	l.put(12, pod("web-a-1", "web-a", "", "", running))
+	l.put(13, deployment(1, 2, "r/web:1.0", "m", "1", done(1, 2)))
+	l.put(20, deployment(2, 2, "r/web:1.1", "m", "1", "observedGeneration: 2, replicas: 2, updatedReplicas: 1, readyReplicas: 1"))
+	l.put(60, deployment(2, 2, "r/web:1.1", "m", "1", done(2, 2)))
+	if got := lines(l.tell("Deployment/web", 120))[0]; !strings.HasSuffix(got, "recovered after 2s; 1 of 2 ready at its end, and 2 of 2 after another 1s") {
+		t.Error(got)
+	}
+	l = newLog(t, deployment(1, 1, "r/web:1.0", "m", "1", done(1, 1))) // rolled back while there are no Pods
+	l.put(10, deployment(2, 1, "r/web:1.1", "m", "2", done(2, 1)))
+	l.put(10.1, replicaSet("b", "r/web:1.1", ""))
+	l.put(11, pod("web-b-1", "web-b", "", "", backOff))
+	l.put(20, deployment(3, 0, "r/web:1.1", "m", "2", done(3, 0)))
+	l.remove(21, "Pod/web-b-1")
+	l.put(30, deployment(4, 0, "r/web:1.0", "m", "3", done(4, 0)))
+	if got := fmt.Sprint(lines(l.tell("Deployment/web", 60))); !strings.Contains(got, ", until deleted; scaled to 0 by m after 10s; rolled back to 1.0 by m, complete after less than 1s") {
+		t.Error(got)
+	}
+	l = newLog(t, deployment(1, 2, "r/web:1.0", "m", "1", "observedGeneration: 1, replicas: 2"), node("True", "", "", ""))
+	l.initial(pod("old", "a", "", "", running))
+	l.initial(pod("lost", "a", "", "", running))
+	l.gap = at(5)
+	l.put(70, deployment(1, 2, "r/web:1.0", "m", "1", "observedGeneration: 1, replicas: 2, readyReplicas: 0"))
+	l.put(70, deployment(1, 2, "r/web:1.0", "m", "1", done(1, 2)))
+	l.put(70, deployment(2, 2, "r/web:1.1", "m", "2", "observedGeneration: 2, replicas: 3, updatedReplicas: 1, readyReplicas: 2"))
+	l.put(70, replicaSet("b", "r/web:1.1", ""))
+	l.put(70, pod("web-b-1", "web-b", "", "", badImage))
+	l.remove(70, "Pod/old")
+	l.remove(70, "Node/n1")
+	l.remove(70, "Pod/lost")
+	for _, o := range l.objects {
+		for i := range o.Versions {
+			o.Versions[i].Inferred = false
+		}
+	}
+	if got := main(l.tell("Deployment/web", 90)).Title; !strings.HasSuffix(got, "with 2 of 2 ready") {
+		t.Error(got)
+	}
+	if got := main(l.tell("Node/n1", 90)).Title; !strings.HasPrefix(got, "Node n1 deleted; on it 2 Pods (1 of ReplicaSet a,") {
+		t.Error(got)
 	}
 }

@@ -43,15 +43,11 @@ func (t *teller) outcome(ep *episode) string {
 	}
 	ready, want := end.look().Ready()
 	lowest := ready
-	var first *state // if it began in a gap
-	if begin, _, known := t.edges.Bounds(ep.From); known && begin.Before(ep.From) {
-		for _, e := range ep.claims {
-			if e != nil && e.state != nil && (first == nil || e.rv < first.o.RV) {
-				first = e.state
-			}
-		}
+	known := func(s *state) bool { // what came before an episode that begins in a gap is none of it
+		begin, _, ok := t.edges.Bounds(ep.From)
+		return !ok || begin.Equal(ep.From) || len(ep.claims) == 0 || ep.claims[0] == nil || ep.claims[0].state == nil || t.order(s, ep.claims[0].state) >= 0
 	}
-	if s := th.lowest(ep.From, until, func(s *state) bool { return first == nil || t.order(s, first) >= 0 }); s != nil {
+	if s := th.lowest(ep.From, until, known); s != nil {
 		lowest = min(lowest, s.look().ReadyPods())
 	}
 	least := ""
@@ -124,7 +120,7 @@ func (t *teller) recovered(of name, from, to time.Time) bool {
 	return wl != nil && slices.ContainsFunc(t.ofKind("Pod"), func(pod *thing) bool {
 		return t.workload(pod) == of && slices.ContainsFunc(pod.states, func(s *state) bool {
 			then := wl.at(s.at)
-			if then == nil || !s.at.After(from) || !s.at.Before(to) || !isReady(s) || s.terminating() {
+			if then == nil || s.at.Before(from) || !s.at.Before(to) || !isReady(s) || s.terminating() {
 				return false
 			}
 			_, want := then.look().Ready()

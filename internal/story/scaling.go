@@ -137,7 +137,7 @@ func (t *teller) tellScaling(th *thing, steps []step, next *state) {
 			turns++
 		}
 		if s.to == 0 && after != nil {
-			empty = append(empty, t.took(s.state.at, after.at))
+			empty = append(empty, "for "+t.took(s.state.at, after.at))
 		}
 		if s.to == 0 || turns >= manyTurns {
 			ep.Severity = api.EpisodeWarning
@@ -165,14 +165,10 @@ func (t *teller) tellScaling(th *thing, steps []step, next *state) {
 		title += fmt.Sprintf(", %d of %d ready", th.final().look().Status.ReadyReplicas, last.to)
 	}
 	if ep.atZero = last.to == 0 && next == nil && th.gone.IsZero(); ep.atZero && len(steps) > 1 {
-		and := ""
-		if empty != nil {
-			and = "and for "
-		}
-		empty = append(empty, and+t.took(last.state.at, t.To)+" "+t.atEnd())
+		empty = append(empty, "for "+t.took(last.state.at, t.To)+" "+t.atEnd())
 	}
 	if ep.Title = title; empty != nil {
-		ep.Title += "; at 0 for " + strings.Join(empty, ", ")
+		ep.Title += "; at 0 " + strings.Join(empty, " and ")
 	}
 	n := notes{t: t}
 	for _, hpa := range of {
@@ -224,11 +220,11 @@ func (t *teller) autoscalers() {
 				ep := newEpisode(rankAutoscaler, api.EpisodeWarning, span.from, span.to, span.open)
 				ep.claims = span.claims
 				verb := "cannot scale"
-				if !span.open {
-					verb = "could not scale for " + t.took(span.from, span.to)
-				}
-				if !span.open && span.after == nil {
-					verb += ", until it was deleted"
+				switch took := t.took(span.from, span.to); {
+				case span.after != nil:
+					verb = "could not scale for " + took
+				case !span.open:
+					verb = "could not scale for " + took + ", until it was deleted"
 				}
 				ep.Title = fmt.Sprintf("HorizontalPodAutoscaler %s %s: %s", hpa.key.Name(), verb, span.condition.Brief())
 				ep.said = addCause(nil, span.cause())

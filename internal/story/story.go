@@ -90,7 +90,6 @@ var rules = []func(*teller){
 	(*teller).failuresOfPods,
 	(*teller).rollouts,
 	(*teller).pauses,
-	(*teller).suspensions,
 	(*teller).scaling,
 	(*teller).nodes,
 	(*teller).disruptions,
