@@ -126,8 +126,7 @@ func (t *teller) jobs() {
 // configKinds are the kinds of objects that configure others, or limit them.
 var configKinds = []string{"ConfigMap", "Secret", "ResourceQuota", "LimitRange", "PodDisruptionBudget", "PriorityClass", "HorizontalPodAutoscaler", "CronJob"}
 
-// config describes changes of configuration: which keys, never their values. That of a Node is its
-// labels.
+// config describes changes of configuration: which keys, never their values. That of a Node is its labels.
 func (t *teller) config() {
 	for _, th := range t.ofKind(append([]string{"Node"}, configKinds...)...) {
 		entries := slices.DeleteFunc(th.entries(), func(e *entry) bool {

@@ -38,8 +38,7 @@ func (t *teller) tellDeleted(th *thing, from time.Time, claims []*entry) {
 	ep := newEpisode(rankDeleted, api.EpisodeInfo, from, th.gone, false)
 	ep.Title = fmt.Sprintf("%s %s deleted", th.kind, th.key.Name())
 	if th.kind != "Pod" { // that of a Pod is rather a part of another episode
-		ep.claims = claims
-		ep.workloads = []name{t.workload(th)}
+		ep.claims, ep.workloads = claims, []name{t.workload(th)}
 	}
 	t.ofDeletion(ep, th)
 	t.add(ep)
@@ -140,8 +139,7 @@ func (t *teller) tellFinalizers(th *thing, i int) {
 	t.add(ep)
 }
 
-// heldUpBy returns the objects in a Namespace that is being deleted whose finalizers its
-// condition names.
+// heldUpBy returns the objects in a Namespace that is being deleted whose finalizers its condition names.
 func (t *teller) heldUpBy(namespace *thing, from, to time.Time) (inside []*thing) {
 	if namespace.kind != "Namespace" {
 		return nil

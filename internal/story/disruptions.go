@@ -261,9 +261,8 @@ func stays(pod, node *thing, from, to time.Time) *state {
 	return end
 }
 
-// budgets says for how long PodDisruptionBudgets allowed no disruption of some Pods before the
-// last of these was evicted, or while one of them waited, and with which numbers. It returns the
-// budgets that are about these Pods.
+// budgets says for how long PodDisruptionBudgets allowed no disruption of some Pods before the last of these was
+// evicted, or while one of them waited, and with which numbers. It returns the budgets that are about these Pods.
 func (t *teller) budgets(ep *episode, evicted []hit, waiting []*state) (all []*thing) {
 	for _, pdb := range t.ofKind("PodDisruptionBudget") {
 		selected := func(s *state) bool {
@@ -291,10 +290,8 @@ func (t *teller) budgets(ep *episode, evicted []hit, waiting []*state) (all []*t
 			}
 			refused += to.Truncate(time.Second).Sub(from.Truncate(time.Second))
 			for _, s := range pdb.states {
-				if s == pdb.at(from) || !s.at.Before(from) && s.at.Before(to) {
-					if lowest == nil || s.look().Status.CurrentHealthy < lowest.look().Status.CurrentHealthy {
-						lowest = s
-					}
+				if (s == pdb.at(from) || !s.at.Before(from) && s.at.Before(to)) && (lowest == nil || s.look().Status.CurrentHealthy < lowest.look().Status.CurrentHealthy) {
+					lowest = s
 				}
 			}
 			ep.claims = append(ep.claims, span.claims...)

@@ -137,8 +137,7 @@ func (t *teller) entry(o *Object, v Version, typ string, what []string) *entry {
 	return e
 }
 
-// by returns the authors of an entry for a title, with a leading space; "" if they are not
-// known.
+// by returns the authors of an entry for a title, with a leading space; "" if they are not known.
 func (e *entry) by() string {
 	if e == nil || len(e.By) == 0 {
 		return ""

@@ -238,12 +238,9 @@ func otherTitle(ep *episode) string {
 	return title
 }
 
-// mainOf returns the most important episode: a worse one, then bad news that are not over, then one
-// about the object and its Pods, of these one about the object itself, then one that is not over, then one of a more specific kind, then the
-// first. A warning about the object itself that is not over is as bad as a failure, but not that a
-// Node is still cordoned from which its Pods were evicted; one that was over as the story began is
-// none of it. A scale to zero that was not taken back is not over. That Pods fail on a Node, or are scaled, is less than what happened to the Node.
-// That the object was deleted is as bad as a warning.
+// mainOf returns the most important episode, in the order that docs/cli.md says. Less than what it seems is that
+// a Node is still cordoned from which the object's Pods were evicted, and in the story of a Node that Pods fail on
+// it, or are scaled.
 func (t *teller) mainOf(all []*episode) *episode {
 	node := t.Resource.Name == "nodes"
 	severity := func(ep *episode) int {

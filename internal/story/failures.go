@@ -207,8 +207,7 @@ func worst(all []*failure) (f fault) {
 	return f
 }
 
-// causes returns what the objects say, each text once, with the number of objects: that of the
-// story is named.
+// causes returns what the objects say, each text once, with the number of objects: that of the story is named.
 func (t *teller) causes(all []*failure) (out []said) {
 	ordered := slices.Clone(all)
 	slices.SortStableFunc(ordered, func(a, b *failure) int {

@@ -34,8 +34,7 @@ const (
 	memoryLimit = `, resources: {limits: {memory: 64Mi}}`
 )
 
-// TestFailures: a Pod that fails without a rollout is an episode with the reason that its
-// status has.
+// TestFailures: a Pod that fails without a rollout is an episode with the reason that its status has.
 func TestFailures(t *testing.T) {
 	for _, test := range []struct {
 		name   string
@@ -75,8 +74,7 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// TestCauses: objects are counted to one cause only if they say the same: exit codes are not
-// names.
+// TestCauses: objects are counted to one cause only if they say the same: exit codes are not names.
 func TestCauses(t *testing.T) {
 	l := newLog(t)
 	for i, code := range []int{1, 1, 2, 137} {
@@ -125,9 +123,7 @@ func TestConfig(t *testing.T) {
 		return fmt.Sprintf(`{kind: %s, metadata: {name: %s, managedFields: [{manager: %s, operation: Update, time: "%s", fieldsV1: {"f:data": {"f:url": {}}}}]}, data: {%s}}`,
 			kind, map[string]string{"ConfigMap": "settings", "Secret": "keys"}[kind], manager, second, data)
 	}
-	l.initial(alone("web", usesConfig, ready))
-	l.initial(config("ConfigMap", "url: very-old-value", "a", "1"))
-	l.initial(config("Secret", "url: c2VjcmV0LW9sZA==", "a", "1"))
+	l.initial(alone("web", usesConfig, ready), config("ConfigMap", "url: very-old-value", "a", "1"), config("Secret", "url: c2VjcmV0LW9sZA==", "a", "1"))
 	l.put(10, config("ConfigMap", "url: very-new-value", "kubectl-edit", "2"))
 	l.put(20, config("Secret", "url: c2VjcmV0LW5ldw==", "vault", "2"))
 	l.put(40, alone("web", usesConfig, backOff))
@@ -201,9 +197,7 @@ func TestMarkedLater(t *testing.T) {
 
 // TestStays: a Node is not drained while a Pod is left that a drain would evict.
 func TestStays(t *testing.T) {
-	l := newLog(t, node("True", "", "", ""), pod("web-a-1", "web-a", "", "", running))
-	l.initial(pod("static", "web-a", `, annotations: {kubernetes.io/config.mirror: "1"}`, "", running))
-	l.initial(pod("done", "web-a", "", "", "phase: Succeeded"))
+	l := newLog(t, node("True", "", "", ""), pod("web-a-1", "web-a", "", "", running), pod("static", "web-a", `, annotations: {kubernetes.io/config.mirror: "1"}`, "", running), pod("done", "web-a", "", "", "phase: Succeeded"))
 	l.initial(strings.Replace(pod("agent", "web-a", "", "", running), "kind: ReplicaSet", "kind: DaemonSet", 1))
 	l.put(10, node("True", "", "", "unschedulable: true"))
 	l.put(11, pod("late", "web-a", "", "", running))
@@ -254,8 +248,7 @@ func TestDrain(t *testing.T) {
 	for _, name := range []string{"web-a-1", "web-a-2"} {
 		l.initial(pod(name, "web-a", ", labels: {app: web}", "", running))
 	}
-	l.initial(budget("web", 3, "True", "SufficientPods"))
-	l.initial(budget("other", 2, "False", "InsufficientPods"))
+	l.initial(budget("web", 3, "True", "SufficientPods"), budget("other", 2, "False", "InsufficientPods"))
 	l.put(10, node("True", "", "", "unschedulable: true"))
 	l.put(12, budget("web", 2, "False", "InsufficientPods"))
 	l.want("Node/n1", 15, "10- info: Node n1 cordoned by kubectl-cordon", "12-12 info: PodDisruptionBudget web: DisruptionAllowed → not DisruptionAllowed (InsufficientPods); status.currentHealthy 3 → 2")
@@ -308,9 +301,7 @@ func TestQuota(t *testing.T) {
 		return fmt.Sprintf(`{kind: ResourceQuota, metadata: {name: small}, spec: {hard: {pods: "%d"}}, status: {used: {pods: "%d"}}}`, pods, used)
 	}
 	const refused = `pods \"web-a-x%d\" is forbidden: exceeded quota: small, requested: pods=1, used: pods=2, limited: pods=2`
-	l.initial(quota(2, 1))
-	l.initial(deployment(1, 1, "r/web:1.0", "kubectl-create", "1", done(1, 1)))
-	l.initial(replicaSet("a", "r/web:1.0", "replicas: 1"))
+	l.initial(quota(2, 1), deployment(1, 1, "r/web:1.0", "kubectl-create", "1", done(1, 1)), replicaSet("a", "r/web:1.0", "replicas: 1"))
 	for i := range 2 { // another one in the namespace
 		l.put(float64(2*i), strings.ReplaceAll(deployment(i, i, "r/web:1.0", "m", "1", done(i, i)), "web", "other"))
 	}
@@ -355,8 +346,7 @@ func TestFinalizers(t *testing.T) {
 
 // TestNamespace: what a Namespace waits for is named if its condition names the finalizer.
 func TestNamespace(t *testing.T) {
-	l := newLog(t, `{kind: Namespace, metadata: {name: shop}}`, `{kind: ConfigMap, metadata: {name: held, finalizers: [example.com/hold]}}`)
-	l.initial(`{kind: ConfigMap, metadata: {name: free, finalizers: [example.com/other]}}`)
+	l := newLog(t, `{kind: Namespace, metadata: {name: shop}}`, `{kind: ConfigMap, metadata: {name: held, finalizers: [example.com/hold]}}`, `{kind: ConfigMap, metadata: {name: free, finalizers: [example.com/other]}}`)
 	l.put(10, `{kind: Namespace, metadata: {name: shop, deletionTimestamp: "2026-01-02T14:00:10Z"}}`)
 	l.put(11, `{kind: ConfigMap, metadata: {name: held, deletionTimestamp: "2026-01-02T14:00:11Z", finalizers: [example.com/hold]}}`)
 	l.put(11, `{kind: ConfigMap, metadata: {name: free, deletionTimestamp: "2026-01-02T14:00:11Z", finalizers: [example.com/other]}}`)
@@ -453,8 +443,7 @@ func TestSameName(t *testing.T) {
 	db := func(uid, on, status string) string {
 		return fmt.Sprintf(`{kind: Pod, metadata: {name: db-0, uid: %s}, spec: {nodeName: %s, containers: [{name: web, image: x}]}, status: {%s}}`, uid, on, status)
 	}
-	l.initial(node("True", "", "", ""))
-	l.initial(db("first", "n2", running))
+	l.initial(node("True", "", "", ""), db("first", "n2", running))
 	l.put(10, db("first", "n2", fmt.Sprintf(disruption, "EvictionByEvictionAPI", "Eviction API: evicting")))
 	l.remove(12, "Pod/db-0")
 	l.put(13, db("second", "n1", running))
@@ -467,8 +456,7 @@ func TestSameName(t *testing.T) {
 // TestDrainThenRollout: how many Pods are ready after a rollout has begun says nothing about a
 // drain that is not over.
 func TestDrainThenRollout(t *testing.T) {
-	l := newLog(t, node("True", "", "", ""), deployment(1, 2, "r/web:1.0", "m", "1", done(1, 2)), replicaSet("a", "r/web:1.0", "replicas: 2"))
-	l.initial(pod("web-a-1", "web-a", "", "", running))
+	l := newLog(t, node("True", "", "", ""), deployment(1, 2, "r/web:1.0", "m", "1", done(1, 2)), replicaSet("a", "r/web:1.0", "replicas: 2"), pod("web-a-1", "web-a", "", "", running))
 	l.put(10, node("True", "", "", "unschedulable: true"))
 	l.put(11, pod("web-a-1", "web-a", "", "", fmt.Sprintf(disruption, "EvictionByEvictionAPI", "Eviction API: evicting")))
 	l.remove(12, "Pod/web-a-1")
@@ -558,8 +546,7 @@ func TestPodsDeleted(t *testing.T) {
 			l.put(20.3, pod("web-a-1", "web-a", terminating, "", running))
 			l.put(20.4, deployment(1, 3, "r/web:1.0", "m", "1", done(1, 2)))
 			l.remove(22, "Pod/web-a-1")
-			l.put(33, pod("web-b-1", "web-b", "", "", running))
-			l.put(33, deployment(1, 3, "r/web:1.0", "m", "1", done(1, 3)))
+			l.put(33, pod("web-b-1", "web-b", "", "", running), deployment(1, 3, "r/web:1.0", "m", "1", done(1, 3)))
 		}, "20-33 warning: Deployment web: 1 of 3 Pods deleted with ReplicaSet web-a, replaced after 13s; 3 of 3 ready at its end (2 at the lowest)"},
 		"with one that is not": {"Deployment/web", func(l *log) {
 			l.put(20, set(0))
@@ -623,8 +610,7 @@ func TestSameReplicaSet(t *testing.T) {
 	}
 }
 
-// TestChangeBeforeFailure: what was changed between a rollout and the failure of its Pods is told
-// from the failure.
+// TestChangeBeforeFailure: what was changed between a rollout and the failure of its Pods is told from the failure.
 func TestChangeBeforeFailure(t *testing.T) {
 	l := newLog(t, `{kind: ConfigMap, metadata: {name: settings}, data: {url: a}}`)
 	l.put(1, deployment(1, 1, "r/web:1.0", "kubectl-create", "1", ""))

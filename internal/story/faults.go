@@ -21,8 +21,7 @@ type fault struct {
 	cause api.Cause
 }
 
-// faultOf returns what is wrong with a Pod in its i-th state, nil if that is not known to be
-// anything.
+// faultOf returns what is wrong with a Pod in its i-th state, nil if that is not known to be anything.
 func (t *teller) faultOf(th *thing, i int) *fault {
 	s := th.states[i]
 	f := change.FaultOf(s.asPod(), func(c corev1.ContainerStatus) bool { return t.recovers(th, i, c) })
@@ -32,8 +31,7 @@ func (t *teller) faultOf(th *thing, i int) *fault {
 	return &fault{*f, s.cause(f.Field, f.Text)}
 }
 
-// recovers reports whether a container runs in the i-th state of a Pod until the Pod has
-// recovered from its crash.
+// recovers reports whether a container runs in the i-th state of a Pod until the Pod has recovered from its crash.
 func (t *teller) recovers(th *thing, i int, c corev1.ContainerStatus) bool {
 	run := c.State.Running
 	if run == nil {
@@ -120,9 +118,8 @@ func isReady(s *state) bool {
 // so at the begin or the end of the story, or until it is deleted: 'diagnose' has the same.
 const minUnready = time.Minute
 
-// notReady returns the fault of a Pod that is not ready, and neither starts nor ends: an Event
-// about it says why, or it has been ready, or it does not become so until it is deleted. A lost
-// Node explains it as long as it is lost.
+// notReady returns the fault of a Pod that is not ready, and neither starts nor ends: an Event about it says why, or
+// it has been ready, or it does not become so until it is deleted. A lost Node explains it as long as it is lost.
 func (t *teller) notReady(pod *thing, i int, ready bool) *fault {
 	s, until := pod.states[i], t.until(pod, i)
 	p := s.asPod()

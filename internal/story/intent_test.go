@@ -15,8 +15,7 @@ const available = `, conditions: [{type: Progressing, status: "True", reason: Ne
 // TestNoRollout: Pods that are missing or fail are no rollout, whatever part of it a story has.
 func TestNoRollout(t *testing.T) {
 	short := strings.Replace(done(1, 2), "readyReplicas: 2, availableReplicas: 2", "readyReplicas: 1, availableReplicas: 1", 1) + available
-	l := newLog(t, deployment(1, 2, "r/web:1.0", "kubectl-create", "1", short), replicaSet("a", "r/web:1.0", "replicas: 2"))
-	l.initial(pod("web-a-1", "web-a", "", "", backOff))
+	l := newLog(t, deployment(1, 2, "r/web:1.0", "kubectl-create", "1", short), replicaSet("a", "r/web:1.0", "replicas: 2"), pod("web-a-1", "web-a", "", "", backOff))
 	const crash = "Deployment web: 1 Pod CrashLoopBackOff (exit 1: no database)"
 	l.want("Deployment/web", 40, "..0- failed: "+crash+"; still so at the end of the story, with 1 of 2 ready")
 	l.put(50, pod("web-a-1", "web-a", "", "", running))
@@ -51,8 +50,7 @@ func TestNoRollout(t *testing.T) {
 	l.want("Deployment/web", 60, "..0- failed: Deployment web: Pods could not be created: exceeded quota: q, used; still so at the end of the story, with 2 of 5 ready")
 }
 
-// TestFailsLater: a Pod that crashes a minute after a rollout was complete does not make it a
-// failed one.
+// TestFailsLater: a Pod that crashes a minute after a rollout was complete does not make it a failed one.
 func TestFailsLater(t *testing.T) {
 	l := newLog(t, deployment(1, 1, "r/web:1.0", "kubectl-create", "1", done(1, 1)), replicaSet("a", "r/web:1.0", "replicas: 1"))
 	l.put(10, deployment(2, 1, "r/web:1.1", "kubectl-set", "1", done(1, 1)))
@@ -75,8 +73,7 @@ func TestRollback(t *testing.T) {
 		}
 		l := newLog(t, deployment(1, 1, "r/web:1.1", "kubectl-create", "1", done(1, 1)+available), created(replicaSet("b", "r/web:1.1", ""), test.b))
 		l.gap = at(10)
-		l.put(70, created(replicaSet("a", "r/web:1.0", ""), test.a))
-		l.put(70, deployment(2, 1, "r/web:1.0", "kubectl-set", "2", done(2, 1)+available))
+		l.put(70, created(replicaSet("a", "r/web:1.0", ""), test.a), deployment(2, 1, "r/web:1.0", "kubectl-set", "2", done(2, 1)+available))
 		l.want("Deployment/web", 90, "10..70-10..70 info: "+want+" (revision 2, by kubectl-set), complete after at most 1m")
 	}
 }
@@ -141,8 +138,7 @@ func TestOnDelete(t *testing.T) {
 	l.want("StatefulSet/web", 5, "1- info: StatefulSet web created with r/web:1.0 (by kubectl-set) requested")
 	l.put(2, set(1, "r/web:1.0", "observedGeneration: 1, replicas: 2"))
 	l.want("StatefulSet/web", 5, "1- info: StatefulSet web created with r/web:1.0 (by kubectl-set), in progress: 0 of 2 Pods updated, 0 ready")
-	l.put(3, of("web-0", running))
-	l.put(3, of("web-1", running))
+	l.put(3, of("web-0", running), of("web-1", running))
 	l.put(4, set(1, "r/web:1.0", "observedGeneration: 1, replicas: 2, readyReplicas: 2, updatedReplicas: 2, currentRevision: a, updateRevision: a"))
 	l.put(10, set(2, "r/web:1.1", "observedGeneration: 2, replicas: 2, readyReplicas: 2, currentRevision: a, updateRevision: b"))
 	l.remove(20, "Pod/web-1")

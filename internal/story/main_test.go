@@ -9,8 +9,7 @@ import (
 	"testing"
 )
 
-// TestFirstLine: what somebody on call has to know comes first; "" is the deletion of the object, and
-// "…" any text.
+// TestFirstLine: what somebody on call has to know comes first; "" is the deletion of the object, and "…" any text.
 func TestFirstLine(t *testing.T) {
 	const db = `{kind: StatefulSet, metadata: {name: db}, spec: {replicas: 3}, status: {replicas: %}}`
 	const agent = `{kind: DaemonSet, metadata: {name: agent, generation: %d, managedFields: [{manager: alice, operation: Update, time: "%[1]d", fieldsV1: {"f:spec": {"f:template": {"f:spec": {"f:nodeSelector": {}}}}}}]}, spec: {template: {spec: {nodeSelector: {role: %s}, containers: [{name: a, image: x}]}}}, status: {observedGeneration: %[1]d, desiredNumberScheduled: %[3]d, currentNumberScheduled: %[3]d, updatedNumberScheduled: %[3]d, numberReady: %[3]d, numberAvailable: %[3]d}}`

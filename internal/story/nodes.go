@@ -50,12 +50,11 @@ func (t *teller) nodes() {
 		}
 		if pods := t.podsLost(node); t.isOwn(node) && !node.gone.IsZero() || slices.ContainsFunc(pods, func(pod *thing) bool { return !t.strangers[pod] }) {
 			ep := newEpisode(rankNode, api.EpisodeWarning, node.gone, node.gone, false)
-			ep.Title, ep.claims = fmt.Sprintf("Node %s deleted%s", node.key.Name(), t.again(node)), []*entry{node.last}
+			ep.Title, ep.claims, ep.own = fmt.Sprintf("Node %s deleted%s", node.key.Name(), t.again(node)), []*entry{node.last}, t.isOwn(node)
 			if len(pods) > 0 {
 				ep.Severity = api.EpisodeFailed
 				ep.Title += "; on it " + t.counted(pods)
 			}
-			ep.own = t.isOwn(node)
 			t.add(ep)
 		}
 	}
@@ -77,9 +76,7 @@ func (t *teller) podsLost(node *thing) []*thing {
 // tellNode describes a Node that is not ready or under pressure, and the Pods on it.
 func (t *teller) tellNode(node *thing, span span, state, severity string) {
 	ep := newEpisode(rankNode, severity, span.from, span.to, span.open)
-	ep.own = t.isOwn(node)
-	ep.claims = span.claims
-	ep.said = addCause(nil, span.cause())
+	ep.own, ep.claims, ep.said = t.isOwn(node), span.claims, addCause(nil, span.cause())
 	title := fmt.Sprintf("Node %s %s (%s)", node.key.Name(), state, span.condition.Brief())
 	reasons := []string{"DeletionByTaintManager", "DeletionByPodGC"}
 	if state != "NotReady" {

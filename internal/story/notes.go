@@ -132,8 +132,7 @@ func (n *notes) tellDuring(ep *episode) {
 	}
 }
 
-// changes notes changes of the ConfigMaps and Secrets that failed Pods use: those that fail for
-// an image, to pull it.
+// changes notes changes of the ConfigMaps and Secrets that failed Pods use: those that fail for an image, to pull it.
 func (t *teller) changes(g *group) notes {
 	n := notes{t: t, first: g.first}
 	for _, th := range t.ofKind("ConfigMap", "Secret") {

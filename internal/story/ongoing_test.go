@@ -22,8 +22,7 @@ func unready(name, since string) string {
 // lasts is told as that, and first, whatever is over.
 func TestOutlastsNode(t *testing.T) {
 	lost := func() *log {
-		l := newLog(t, node("True", "KubeletReady", "", ""), deployment(1, 2, "r/web:1.0", "kubectl-create", "1", done(1, 2)))
-		l.initial(replicaSet("a", "r/web:1.0", "replicas: 2"))
+		l := newLog(t, node("True", "KubeletReady", "", ""), deployment(1, 2, "r/web:1.0", "kubectl-create", "1", done(1, 2)), replicaSet("a", "r/web:1.0", "replicas: 2"))
 		l.put(10, node("Unknown", "NodeStatusUnknown", "", ""))
 		for _, name := range []string{"web-a-1", "web-a-2"} {
 			l.initial(pod(name, "web-a", "", "", running))
@@ -129,8 +128,7 @@ func TestDeletedIsNotRecovered(t *testing.T) {
 	l.want("Pod/web-b-1", 90, "10-36 failed: "+failed+", and 1 of 1 after another 17s")
 }
 
-// TestRunsAgain: a Pod that runs after a crash, and not for a minute, has not recovered; it is
-// not "still" OOMKilled.
+// TestRunsAgain: a Pod that runs after a crash, and not for a minute, has not recovered; it is not "still" OOMKilled.
 func TestRunsAgain(t *testing.T) {
 	l := newLog(t, alone("web", "", ready))
 	l.put(10, alone("web", "", oomKilled))
@@ -181,8 +179,7 @@ func TestShortage(t *testing.T) {
 // TestGap: what is first seen after a time without observation was so at some time in it.
 func TestGap(t *testing.T) {
 	start := func() *log {
-		l := newLog(t, deployment(1, 1, "r/web:1.0", "kubectl-create", "1", done(1, 1)), replicaSet("a", "r/web:1.0", "replicas: 1"))
-		l.initial(pod("web-a-1", "web-a", "", "", running))
+		l := newLog(t, deployment(1, 1, "r/web:1.0", "kubectl-create", "1", done(1, 1)), replicaSet("a", "r/web:1.0", "replicas: 1"), pod("web-a-1", "web-a", "", "", running))
 		l.gap = at(10).In(time.FixedZone("somewhere", 3600))
 		return l
 	}
@@ -245,6 +242,7 @@ func TestRolledBackInGap(t *testing.T) {
 		for i := range 8 { // whether the Pods came first, lists found all, and the rollout had begun before the gap
 			second, listed, seen := 70+float64(i%2), i&2 != 0, i&4 != 0
 			l := newLog(t, of.Replace(deployment(1, 1, "r/web:1.0", "m", "1", done(1, 1))), replicaSet("a", "r/web:1.0", ""), replicaSet("b", "r/web:1.1", ""))
+			l.watched = !listed
 			begin := 5.
 			if !seen {
 				begin, l.gap = 70.5, at(10)
@@ -254,11 +252,6 @@ func TestRolledBackInGap(t *testing.T) {
 			l.put(second, of.Replace(pod("web-b-1", "web-b", `, labels: {pod-template-generation: "2"}`, "", backOff)))
 			l.put(70.5, of.Replace(deployment(3, 1, "r/web:1.0", "m", "3", done(3, 1))))
 			l.remove(second, "Pod/web-b-1")
-			for _, o := range l.objects {
-				for i := range o.Versions {
-					o.Versions[i].Inferred = listed && !o.Versions[i].NotBefore.IsZero()
-				}
-			}
 			got := fmt.Sprint(lines(l.tell(id, 90)))
 			if !strings.Contains(got, " failed: 1 Pod CrashLoopBackOff (exit 1: no database); rolled back to 1.0 by m, complete after at most 1m") || strings.Contains(got, "image") {
 				t.Errorf("%s %d: %q", id, i, got)
@@ -320,8 +313,7 @@ func TestTwice(t *testing.T) {
 // TestAfter: how an episode ended is not said by what came before it in a gap, or of a later change.
 func TestAfter(t *testing.T) {
 	l := newLog(t, deployment(1, 2, "r/web:1.0", "m", "1", done(1, 2)), replicaSet("a", "r/web:1.0", "replicas: 2"))
-	l.put(10, pod("web-a-1", "web-a", "", "", backOff))
-	l.put(10, deployment(1, 2, "r/web:1.0", "m", "1", done(1, 1)))
+	l.put(10, pod("web-a-1", "web-a", "", "", backOff), deployment(1, 2, "r/web:1.0", "m", "1", done(1, 1)))
 	l.put(12, pod("web-a-1", "web-a", "", "", running))
 	l.put(13, deployment(1, 2, "r/web:1.0", "m", "1", done(1, 2)))
 	l.put(20, deployment(2, 2, "r/web:1.1", "m", "1", "observedGeneration: 2, replicas: 2, updatedReplicas: 1, readyReplicas: 1"))
@@ -339,23 +331,13 @@ func TestAfter(t *testing.T) {
 	if got := fmt.Sprint(lines(l.tell("Deployment/web", 60))); !strings.Contains(got, ", until deleted; scaled to 0 by m after 10s; rolled back to 1.0 by m, complete after less than 1s") {
 		t.Error(got)
 	}
-	l = newLog(t, deployment(1, 2, "r/web:1.0", "m", "1", "observedGeneration: 1, replicas: 2"), node("True", "", "", ""))
-	l.initial(pod("old", "a", "", "", running))
-	l.initial(pod("lost", "a", "", "", running))
-	l.gap = at(5)
-	l.put(70, deployment(1, 2, "r/web:1.0", "m", "1", "observedGeneration: 1, replicas: 2, readyReplicas: 0"))
-	l.put(70, deployment(1, 2, "r/web:1.0", "m", "1", done(1, 2)))
-	l.put(70, deployment(2, 2, "r/web:1.1", "m", "2", "observedGeneration: 2, replicas: 3, updatedReplicas: 1, readyReplicas: 2"))
-	l.put(70, replicaSet("b", "r/web:1.1", ""))
-	l.put(70, pod("web-b-1", "web-b", "", "", badImage))
+	l = newLog(t, deployment(1, 2, "r/web:1.0", "m", "1", "observedGeneration: 1, replicas: 2"), node("True", "", "", ""), pod("old", "a", "", "", running), pod("lost", "a", "", "", running))
+	l.gap, l.watched = at(5), true
+	l.put(70, deployment(1, 2, "r/web:1.0", "m", "1", "observedGeneration: 1, replicas: 2, readyReplicas: 0"), deployment(1, 2, "r/web:1.0", "m", "1", done(1, 2)))
+	l.put(70, deployment(2, 2, "r/web:1.1", "m", "2", "observedGeneration: 2, replicas: 3, updatedReplicas: 1, readyReplicas: 2"), replicaSet("b", "r/web:1.1", ""), pod("web-b-1", "web-b", "", "", badImage))
 	l.remove(70, "Pod/old")
 	l.remove(70, "Node/n1")
 	l.remove(70, "Pod/lost")
-	for _, o := range l.objects {
-		for i := range o.Versions {
-			o.Versions[i].Inferred = false
-		}
-	}
 	if got := main(l.tell("Deployment/web", 90)).Title; !strings.HasSuffix(got, "with 2 of 2 ready") {
 		t.Error(got)
 	}

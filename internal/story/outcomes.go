@@ -162,9 +162,8 @@ func (th *thing) lowest(from, to time.Time, is func(*state) bool) (worst *state)
 	return worst
 }
 
-// shortages describes workloads that have fewer ready Pods than they should at the end of the
-// story, for longer than it takes to replace a Pod, if no other episode that is not over does: their
-// Pods may be replaced, or not known.
+// shortages describes workloads that have fewer ready Pods than they should at the end of the story, for longer than
+// it takes to replace a Pod, if no other episode that is not over does: their Pods may be replaced, or not known.
 func (t *teller) shortages() {
 	for _, th := range t.ofKind(Workloads...) {
 		spans := t.spans(th, short) // not one from which enough were ready in between

@@ -16,8 +16,7 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/story/edges"
 )
 
-// A rollout is a change of a workload's Pod template, and what follows from it until the next
-// one.
+// A rollout is a change of a workload's Pod template, and what follows from it until the next one.
 type rollout struct {
 	workload *thing
 	from, to time.Time // to is the next rollout, the deletion, or the end of the span
@@ -55,16 +54,14 @@ func (t *teller) rollouts() {
 	for _, th := range t.ofKind("Deployment", "StatefulSet", "DaemonSet") {
 		all := rolloutsOf(th, t)
 		t.rolled[th] = all
-		for i, r := range all {
-			var before *rollout
-			if i > 0 {
-				before = all[i-1]
-			}
+		var before *rollout
+		for _, r := range all {
 			if r.done.IsZero() && r.zero != nil {
 				r.to = r.zero.at
 			}
 			r.sets = t.replicaSets(th, r.after)
 			t.tellRollout(r, before)
+			before = r
 		}
 	}
 }
@@ -126,10 +123,9 @@ func rolloutsOf(th *thing, t *teller) (all []*rollout) {
 
 func generationOf(th *thing, i int) int64 { return th.states[i].look().Metadata.Generation }
 
-// hadTemplate reports whether a Deployment had a ReplicaSet with the template of a rollout before
-// it: the Deployment controller compares them in the same way. It creates one only after the
-// change, which is the state's resourceVersion unless that was found by a list; then the
-// ReplicaSet that is replaced has to be newer.
+// hadTemplate reports whether a Deployment had a ReplicaSet with the template of a rollout before it: the Deployment
+// controller compares them in the same way. It creates one only after the change, which is the state's
+// resourceVersion unless that was found by a list; then the ReplicaSet that is replaced has to be newer.
 func (t *teller) hadTemplate(r *rollout) bool {
 	s := r.workload.states[r.begin]
 	_, found := t.edges[s.at.UnixNano()]
@@ -205,8 +201,7 @@ func (t *teller) failuresOf(r *rollout, weak bool) (all []*failure) {
 	return all
 }
 
-// tellRollout adds the episode of a rollout. A rollback belongs to the episode of what it
-// undoes if that had failed.
+// tellRollout adds the episode of a rollout. A rollback belongs to the episode of what it undoes if that had failed.
 func (t *teller) tellRollout(r, before *rollout) {
 	th := r.workload
 	failures := t.failuresOf(r, false)

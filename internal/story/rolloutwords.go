@@ -101,9 +101,8 @@ func (t *teller) addRollout(n *notes, g *group) {
 	}
 }
 
-// stuck says why a rollout could not go on, as far as conditions of the workload or its ReplicaSets say
-// so: at its end, if it was not completed. What they say of Pods after all of its own were created is
-// something else.
+// stuck says why a rollout could not go on, as far as conditions of the workload or its ReplicaSets say so: at its
+// end, if it was not completed. What they say of Pods after all of its own were created is something else.
 func (t *teller) stuck(r *rollout) (all []said, reasons []string) {
 	done, end := !r.done.IsZero(), r.to
 	if done {

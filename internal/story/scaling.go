@@ -42,12 +42,10 @@ func (t *teller) scaling() {
 			pause := b.state.at.Sub(a.state.at)
 			return pause > maxBetween || pause > maxTrail && (a.event == nil || b.event == nil) || t.retuned(th, a.state.at, b.state.at)
 		})
-		for i, steps := range runs {
-			var next *state
-			if i+1 < len(runs) {
-				next = runs[i+1][0].state
-			}
+		var next *state
+		for _, steps := range slices.Backward(runs) {
 			t.tellScaling(th, steps, next)
+			next = steps[0].state
 		}
 	}
 }
@@ -112,8 +110,7 @@ func (t *teller) retuned(th *thing, from, to time.Time) bool {
 	})
 }
 
-// tellScaling adds the episode of some steps, of which the next one is that of a state; nil for
-// none.
+// tellScaling adds the episode of some steps, of which the next one is that of a state; nil for none.
 func (t *teller) tellScaling(th *thing, steps []step, next *state) {
 	of := t.autoscalersOf(th)
 	first, last := steps[0], steps[len(steps)-1]
@@ -220,11 +217,8 @@ func (t *teller) autoscalers() {
 				ep := newEpisode(rankAutoscaler, api.EpisodeWarning, span.from, span.to, span.open)
 				ep.claims = span.claims
 				verb := "cannot scale"
-				switch took := t.took(span.from, span.to); {
-				case span.after != nil:
-					verb = "could not scale for " + took
-				case !span.open:
-					verb = "could not scale for " + took + ", until it was deleted"
+				if !span.open {
+					verb = "could not scale for " + t.took(span.from, span.to) + map[bool]string{true: ", until it was deleted"}[span.after == nil]
 				}
 				ep.Title = fmt.Sprintf("HorizontalPodAutoscaler %s %s: %s", hpa.key.Name(), verb, span.condition.Brief())
 				ep.said = addCause(nil, span.cause())

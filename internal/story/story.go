@@ -4,17 +4,15 @@
 // Package story describes what happened to a set of related objects: it groups their changes
 // into episodes, such as a rollout that failed and was rolled back.
 //
-// [Tell] reads the versions of the objects once into things (an object from its creation to
-// its deletion), each with its states. Every change that is more than noise becomes an entry.
-// Then each rule, in a file of its own, looks for its kind of episode: rollouts, scaling,
-// failures of Pods, lost and drained Nodes, and so on. Rules see only the things, never each
-// other's results, except that failures of a rollout's own Pods are described with the rollout,
-// and those of a failed Job's with the Job. Last, every entry is assigned to exactly one episode: to the one that claims it, to one
-// that covers its object and time, or to the changes that no rule is about.
+// [Tell] reads the versions of the objects once into things (an object from its creation to its deletion), each with
+// its states. Every change that is more than noise becomes an entry. Then each rule, in a file of its own, looks for
+// its kind of episode: rollouts, scaling, failures of Pods, lost and drained Nodes, and so on. Rules see only the
+// things, never each other's results, except that failures of a rollout's own Pods are described with the rollout,
+// and those of a failed Job's with the Job. Last, every entry is assigned to exactly one episode: to the one that
+// claims it, to one that covers its object and time, or to the changes that no rule is about.
 //
-// A cause is named only where an object says so: a status, a condition, an Event, an
-// ownerReference, an entry of managedFields. That something was changed shortly before is
-// said as that, and not called a cause.
+// A cause is named only where an object says so: a status, a condition, an Event, an ownerReference, an entry of
+// managedFields. That something was changed shortly before is said as that, and not called a cause.
 //
 // Results depend on the input only: the same input gives the same bytes. Invalid objects are
 // read as far as they can be.
@@ -39,8 +37,7 @@ type Version struct {
 	Time      time.Time
 	NotBefore time.Time // the begin of the gap that ends at Time; zero for none
 	Inferred  bool      // found by a list
-	// Object is the state after the change; for a deletion, the last one with the RV of
-	// the deletion.
+	// Object is the state after the change; for a deletion, the last one with the RV of the deletion.
 	Object *scan.Object
 }
 

@@ -40,14 +40,13 @@ type log struct {
 	objects map[string]*story.Object
 	alive   map[string]*scan.Object
 	gap     time.Time // since when nothing was observed until the next versions; zero if it was
+	watched bool      // a watch, not a list, sends these
 }
 
 // newLog returns a log of what there was before the first version.
 func newLog(t testing.TB, initial ...string) *log {
 	l := &log{t: t, rv: 100, objects: map[string]*story.Object{}, alive: map[string]*scan.Object{}}
-	for _, text := range initial {
-		l.initial(text)
-	}
+	l.initial(initial...)
 	return l
 }
 
@@ -91,24 +90,28 @@ func (l *log) object(text string) (*scan.Object, *story.Object) {
 	return o, l.objects[id]
 }
 
-// initial adds an object that is there at the start.
-func (l *log) initial(text string) {
+// initial adds objects that are there at the start.
+func (l *log) initial(texts ...string) {
 	l.t.Helper()
-	o, all := l.object(text)
-	all.Initial = o
-	l.alive[o.Kind+"/"+o.Key.Name()] = o
+	for _, text := range texts {
+		o, all := l.object(text)
+		all.Initial = o
+		l.alive[o.Kind+"/"+o.Key.Name()] = o
+	}
 }
 
-// put adds a version.
-func (l *log) put(seconds float64, text string) {
+// put adds versions.
+func (l *log) put(seconds float64, texts ...string) {
 	l.t.Helper()
-	o, all := l.object(text)
-	id, typ := o.Kind+"/"+o.Key.Name(), kube.Modified
-	if l.alive[id] == nil {
-		typ = kube.Added
+	for _, text := range texts {
+		o, all := l.object(text)
+		id, typ := o.Kind+"/"+o.Key.Name(), kube.Modified
+		if l.alive[id] == nil {
+			typ = kube.Added
+		}
+		l.alive[id] = o
+		all.Versions = append(all.Versions, story.Version{Type: typ, Time: at(seconds), NotBefore: l.gap, Inferred: !l.gap.IsZero() && !l.watched, Object: o})
 	}
-	l.alive[id] = o
-	all.Versions = append(all.Versions, story.Version{Type: typ, Time: at(seconds), NotBefore: l.gap, Inferred: !l.gap.IsZero(), Object: o})
 }
 
 // remove adds a deletion.
@@ -384,8 +387,7 @@ func TestAutoscaler(t *testing.T) {
 	hpa := func(low, active string) string {
 		return fmt.Sprintf(`{kind: HorizontalPodAutoscaler, metadata: {name: web, managedFields: [{manager: kubectl-edit, operation: Update, time: "%s", fieldsV1: {"f:spec": {"f:minReplicas": {}}}}]}, spec: {minReplicas: %s, scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}}, status: {conditions: [%s]}}`, low, low, active)
 	}
-	l.initial(deployment(1, 2, "r/web:1.0", "kubectl-create", "1", done(1, 2)))
-	l.initial(hpa("1", ""))
+	l.initial(deployment(1, 2, "r/web:1.0", "kubectl-create", "1", done(1, 2)), hpa("1", ""))
 	l.put(5, hpa("2", ""))
 	for i, n := range []int{6, 2, 8, 2} {
 		second := float64(10 + 20*i)
@@ -426,8 +428,7 @@ func TestFollows(t *testing.T) {
 // TestScaledByTwo: each step has its author, and an autoscaler's reasons are said of its steps,
 // also if another scales within seconds of it.
 func TestScaledByTwo(t *testing.T) {
-	l := newLog(t, deployment(1, 2, "r/web:1.0", "kubectl-create", "1", done(1, 2)))
-	l.initial(`{kind: HorizontalPodAutoscaler, metadata: {name: web}, spec: {scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}}}`)
+	l := newLog(t, deployment(1, 2, "r/web:1.0", "kubectl-create", "1", done(1, 2)), `{kind: HorizontalPodAutoscaler, metadata: {name: web}, spec: {scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}}}`)
 	for i, n := range []int{4, 5, 1, 2} {
 		second, by := float64(10+16*i), "kube-controller-manager"
 		if n == 1 {

@@ -162,8 +162,7 @@ func (t *teller) workload(th *thing) name {
 	return at
 }
 
-// until returns the end of a state: the time of the next one, of the deletion, or the end of
-// the span.
+// until returns the end of a state: the time of the next one, of the deletion, or the end of the span.
 func (t *teller) until(th *thing, i int) time.Time {
 	switch {
 	case i+1 < len(th.states):
