@@ -154,9 +154,7 @@ func TestNodeLost(t *testing.T) {
 	l.want("Node/n1", 60, "10- "+lost+", still terminating; still so at the end of the story")
 	l.want("Node/n1", 180, "10- "+lost+", still terminating; still so at the end of the story", "41- failed: Pod web-a-1 terminates, 1m49s longer than its grace period; still so at the end of the story")
 	l.put(70, node("True", "KubeletReady", "", ""))
-	if got := main(l.tell("Node/n1", 72)).Title; !strings.HasSuffix(got, "taint, still terminating at the end of the story; over after 1m") {
-		t.Error(got)
-	}
+	l.first("Node/n1", 72, "…taint, still terminating at the end of the story; over after 1m")
 	l.remove(140, "Pod/web-a-1")
 	l.want("Pod/web-a-1", 180, "10-70 "+lost+"; over after 1m", "140-140 info: Pod web-a-1 deleted")
 }
@@ -203,16 +201,11 @@ func TestStays(t *testing.T) {
 	l.put(11, pod("late", "web-a", "", "", running))
 	l.put(12, pod("web-a-1", "web-a", "", "", fmt.Sprintf(disruption, "EvictionByEvictionAPI", "Eviction API: evicting")))
 	const evicted = ", Pod web-a-1 evicted by the eviction API"
-	story := func(to float64) string { return main(l.tell("Node/n1", to)).Title }
-	if got := story(20); got != "Node n1 cordoned by kubectl-cordon"+evicted+", still terminating; still so at the end of the story" {
-		t.Error(got)
-	}
+	l.first("Node/n1", 20, "Node n1 cordoned by kubectl-cordon"+evicted+", still terminating; still so at the end of the story")
 	l.gap = at(25)
 	l.put(30, node("True", "", "", ""))
 	l.remove(30.1, "Pod/web-a-1")
-	if got := story(40); got != "Node n1 drained: cordoned by kubectl-cordon"+evicted+"; uncordoned by kubectl-cordon after 15s to 20s" {
-		t.Error(got)
-	}
+	l.first("Node/n1", 40, "Node n1 drained: cordoned by kubectl-cordon"+evicted+"; uncordoned by kubectl-cordon after 15s to 20s")
 }
 
 // TestTaint: a NoExecute taint is told with the Pods that it evicts, before the failures of others, but
@@ -351,15 +344,10 @@ func TestNamespace(t *testing.T) {
 	l.put(11, `{kind: ConfigMap, metadata: {name: held, deletionTimestamp: "2026-01-02T14:00:11Z", finalizers: [example.com/hold]}}`)
 	l.put(11, `{kind: ConfigMap, metadata: {name: free, deletionTimestamp: "2026-01-02T14:00:11Z", finalizers: [example.com/other]}}`)
 	l.put(15, `{kind: Namespace, metadata: {name: shop, deletionTimestamp: "2026-01-02T14:00:10Z"}, status: {conditions: [{type: NamespaceFinalizersRemaining, status: "True", reason: SomeFinalizersRemain, message: "Some content in the namespace has finalizers remaining: example.com/hold in 1 resource instances"}]}}`)
-	if m := main(l.tell("Namespace/shop", 60)); m.Title != "deletion of Namespace shop waits for ConfigMap held (finalizer example.com/hold); still so at the end of the story" {
-		t.Errorf("%q", m.Title)
-	}
-	l.remove(80, "ConfigMap/held")
-	l.remove(80, "ConfigMap/free")
+	l.first("Namespace/shop", 60, "deletion of Namespace shop waits for ConfigMap held (finalizer example.com/hold); still so at the end of the story")
+	l.remove(80, "ConfigMap/held", "ConfigMap/free")
 	l.remove(82, "Namespace/shop")
-	if m := main(l.tell("Namespace/shop", 90)); m.Title != "deletion of Namespace shop was held up for 1m12s by ConfigMap held (finalizer example.com/hold, gone after 1m9s)" {
-		t.Errorf("%q", m.Title)
-	}
+	l.first("Namespace/shop", 90, "deletion of Namespace shop was held up for 1m12s by ConfigMap held (finalizer example.com/hold, gone after 1m9s)")
 }
 
 func TestJobs(t *testing.T) {
@@ -410,8 +398,7 @@ func TestOwnTime(t *testing.T) {
 	l := failedRollout(t)
 	l.initial(node("True", "KubeletReady", "", ""))
 	l.put(30, deployment(3, 2, "r/web:1.2", "helm", "2", "observedGeneration: 2"))
-	l.remove(31, "Pod/web-b-1")
-	l.remove(31, "Pod/web-b-2")
+	l.remove(31, "Pod/web-b-1", "Pod/web-b-2")
 	unwanted := strings.Replace(replicaSet("c", "r/web:1.2", ""), "spec: {template", "spec: {replicas: 0, template", 1)
 	l.put(32, unwanted)
 	l.put(33, pod("web-c-1", "web-c", "", "", running))

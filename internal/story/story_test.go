@@ -114,15 +114,17 @@ func (l *log) put(seconds float64, texts ...string) {
 	}
 }
 
-// remove adds a deletion.
-func (l *log) remove(seconds float64, id string) {
+// remove adds deletions.
+func (l *log) remove(seconds float64, ids ...string) {
 	l.t.Helper()
-	l.rv++
-	last := l.alive[id]
-	o := last.WithRow(last.Row, last.Columns)
-	o.RV = l.rv
-	delete(l.alive, id)
-	l.objects[id].Versions = append(l.objects[id].Versions, story.Version{Type: kube.Deleted, Time: at(seconds), NotBefore: l.gap, Object: o})
+	for _, id := range ids {
+		l.rv++
+		last := l.alive[id]
+		o := last.WithRow(last.Row, last.Columns)
+		o.RV = l.rv
+		delete(l.alive, id)
+		l.objects[id].Versions = append(l.objects[id].Versions, story.Version{Type: kube.Deleted, Time: at(seconds), NotBefore: l.gap, Object: o})
+	}
 }
 
 // event adds an Event.
@@ -186,6 +188,15 @@ func main(s api.Story) api.Episode {
 		}
 	}
 	return api.Episode{}
+}
+
+// first compares the title of the first line, of which "…" is any text.
+func (l *log) first(id string, to float64, want string) {
+	l.t.Helper()
+	begin, end, some := strings.Cut(want, "…")
+	if got := main(l.tell(id, to)).Title; !some && got != want || !strings.HasPrefix(got, begin) || !strings.HasSuffix(got, end) {
+		l.t.Errorf("%q, want %q", got, want)
+	}
 }
 
 func (l *log) want(id string, to float64, want ...string) api.Story {
@@ -270,8 +281,7 @@ func TestRepaired(t *testing.T) {
 	l := failedRollout(t)
 	l.put(30, deployment(3, 2, "r/web:1.2", "helm", "2", "observedGeneration: 2"))
 	l.put(31, deployment(3, 2, "r/web:1.2", "helm", "3", "observedGeneration: 3"))
-	l.remove(32, "Pod/web-b-1")
-	l.remove(32, "Pod/web-b-2")
+	l.remove(32, "Pod/web-b-1", "Pod/web-b-2")
 	l.put(33, deployment(3, 2, "r/web:1.2", "helm", "3", done(3, 2)))
 	l.want("Deployment/web", 60,
 		"10-30 failed: rollout of web from 1.0 to 1.1 (revision 2, by kubectl-set) failed: 2 Pods CrashLoopBackOff (exit 1: no database); replaced by revision 3 (by helm), which was complete after 3s; 0 of 2 ready at its end, and 2 of 2 at the end of the story",
@@ -281,8 +291,7 @@ func TestRepaired(t *testing.T) {
 	l.put(30, deployment(3, 2, "r/web:1.2", "helm", "3", "observedGeneration: 3"))
 	l.put(30.1, replicaSet("c", "r/web:1.2", ""))
 	l.put(31, pod("web-c-1", "web-c", "", "", running))
-	l.remove(32, "Pod/web-b-1")
-	l.remove(32, "Pod/web-b-2")
+	l.remove(32, "Pod/web-b-1", "Pod/web-b-2")
 	l.put(33, deployment(3, 2, "r/web:1.2", "helm", "3", done(3, 2)))
 	l.put(35, pod("web-c-1", "web-c", "", "", oomKilled))
 	l.put(40, deployment(4, 2, "r/web:1.0", "helm", "4", done(4, 2)))
