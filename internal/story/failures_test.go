@@ -124,10 +124,8 @@ func TestConfig(t *testing.T) {
 			kind, map[string]string{"ConfigMap": "settings", "Secret": "keys"}[kind], manager, second, data)
 	}
 	l.initial(alone("web", usesConfig, ready), config("ConfigMap", "url: very-old-value", "a", "1"), config("Secret", "url: c2VjcmV0LW9sZA==", "a", "1"))
-	l.put(10, config("ConfigMap", "url: very-new-value", "kubectl-edit", "2"))
-	l.put(20, config("Secret", "url: c2VjcmV0LW5ldw==", "vault", "2"))
-	l.put(40, alone("web", usesConfig, backOff))
-	l.put(70, config("ConfigMap", "url: very-old-value", "kubectl-edit", "3"))
+	l.put(10, config("ConfigMap", "url: very-new-value", "kubectl-edit", "2")).put(20, config("Secret", "url: c2VjcmV0LW5ldw==", "vault", "2"))
+	l.put(40, alone("web", usesConfig, backOff)).put(70, config("ConfigMap", "url: very-old-value", "kubectl-edit", "3"))
 	s := l.want("Pod/web", 90,
 		"10-10 info: ConfigMap settings: key url changed by kubectl-edit",
 		"20-20 info: Secret keys: key url changed by vault",
@@ -197,14 +195,12 @@ func TestMarkedLater(t *testing.T) {
 func TestStays(t *testing.T) {
 	l := newLog(t, node("True", "", "", ""), pod("web-a-1", "web-a", "", "", running), pod("static", "web-a", `, annotations: {kubernetes.io/config.mirror: "1"}`, "", running), pod("done", "web-a", "", "", "phase: Succeeded"))
 	l.initial(strings.Replace(pod("agent", "web-a", "", "", running), "kind: ReplicaSet", "kind: DaemonSet", 1))
-	l.put(10, node("True", "", "", "unschedulable: true"))
-	l.put(11, pod("late", "web-a", "", "", running))
+	l.put(10, node("True", "", "", "unschedulable: true")).put(11, pod("late", "web-a", "", "", running))
 	l.put(12, pod("web-a-1", "web-a", "", "", fmt.Sprintf(disruption, "EvictionByEvictionAPI", "Eviction API: evicting")))
 	const evicted = ", Pod web-a-1 evicted by the eviction API"
 	l.first("Node/n1", 20, "Node n1 cordoned by kubectl-cordon"+evicted+", still terminating; still so at the end of the story")
 	l.gap = at(25)
-	l.put(30, node("True", "", "", ""))
-	l.remove(30.1, "Pod/web-a-1")
+	l.put(30, node("True", "", "", "")).remove(30.1, "Pod/web-a-1")
 	l.first("Node/n1", 40, "Node n1 drained: cordoned by kubectl-cordon"+evicted+"; uncordoned by kubectl-cordon after 15s to 20s")
 }
 
@@ -217,14 +213,12 @@ func TestTaint(t *testing.T) {
 	l := newLog(t, tainted(`node.kubernetes.io/unreachable`), pod("web-a-1", "web-a", "", "", running), pod("agent", "agent", "", "", running))
 	l.put(10, tainted(`maint, value: "1"`))
 	l.put(11, pod("web-a-1", "web-a", "", "", fmt.Sprintf(disruption, "DeletionByTaintManager", "Taint manager: deleting due to NoExecute taint")))
-	l.remove(12, "Pod/web-a-1")
-	l.put(13, pod("agent", "agent", "", "", backOff))
+	l.remove(12, "Pod/web-a-1").put(13, pod("agent", "agent", "", "", backOff))
 	const evicted = "Node n1 tainted maint=1:NoExecute by kubectl-cordon, Pod web-a-1 evicted; "
 	if m := main(l.tell("Node/n1", 40)); m.Title != evicted+"still so at the end of the story" || len(m.Entries) != 3 {
 		t.Errorf("%+v", m)
 	}
-	l.put(45, pod("agent", "agent", "", "", running))
-	l.put(50, node("True", "", "", ""))
+	l.put(45, pod("agent", "agent", "", "", running)).put(50, node("True", "", "", ""))
 	if m := main(l.tell("Node/n1", 180)); m.Title != evicted+"taint removed by kubectl-cordon after 40s" || m.Severity != api.EpisodeWarning {
 		t.Errorf("%+v", m)
 	}
@@ -242,22 +236,17 @@ func TestDrain(t *testing.T) {
 		l.initial(pod(name, "web-a", ", labels: {app: web}", "", running))
 	}
 	l.initial(budget("web", 3, "True", "SufficientPods"), budget("other", 2, "False", "InsufficientPods"))
-	l.put(10, node("True", "", "", "unschedulable: true"))
-	l.put(12, budget("web", 2, "False", "InsufficientPods"))
+	l.put(10, node("True", "", "", "unschedulable: true")).put(12, budget("web", 2, "False", "InsufficientPods"))
 	l.want("Node/n1", 15, "10- info: Node n1 cordoned by kubectl-cordon", "12-12 info: PodDisruptionBudget web: DisruptionAllowed → not DisruptionAllowed (InsufficientPods); status.currentHealthy 3 → 2")
 	gone := fmt.Sprintf(disruption, "EvictionByEvictionAPI", "Eviction API: evicting")
-	l.put(12.3, pod("web-a-1", "web-a", ", labels: {app: web}", "", gone))
-	l.remove(13, "Pod/web-a-1")
+	l.put(12.3, pod("web-a-1", "web-a", ", labels: {app: web}", "", gone)).remove(13, "Pod/web-a-1")
 	const blocked = "warning: Node n1 cordoned by kubectl-cordon, Pod web-a-1 evicted by the eviction API, Pod web-a-2 still on it; PodDisruptionBudget web allowed no disruption for %s (healthy: 2, needed: 2); "
 	s := l.want("Node/n1", 25, "10- "+fmt.Sprintf(blocked, "13s")+"still so at the end of the story")
 	if c := main(s).Causes; len(c) != 2 || c[1].Kind != "PodDisruptionBudget" {
 		t.Errorf("the causes are %+v", c)
 	}
-	l.put(30, budget("web", 3, "True", "SufficientPods"))
-	l.put(31, pod("web-a-2", "web-a", ", labels: {app: web}", "", gone))
-	l.put(31.2, budget("web", 2, "False", "InsufficientPods"))
-	l.remove(35, "Pod/web-a-2")
-	l.put(50, node("True", "", "", ""))
+	l.put(30, budget("web", 3, "True", "SufficientPods")).put(31, pod("web-a-2", "web-a", ", labels: {app: web}", "", gone))
+	l.put(31.2, budget("web", 2, "False", "InsufficientPods")).remove(35, "Pod/web-a-2").put(50, node("True", "", "", ""))
 	s = l.want("Node/n1", 60, "10-50 warning: Node n1 drained: cordoned by kubectl-cordon, 2 Pods of ReplicaSet web-a evicted by the eviction API; "+
 		"before the last of these evictions, PodDisruptionBudget web allowed none for 18s (healthy: 2, needed: 2); uncordoned by kubectl-cordon after 40s")
 	if c := main(s).Causes; len(c) != 2 || c[1].Kind != "PodDisruptionBudget" || c[1].Text != "InsufficientPods, currentHealthy: 2, desiredHealthy: 2" {
@@ -274,12 +263,10 @@ func TestPreemption(t *testing.T) {
 	}
 	l.initial(pod("web-a-1", "web-a", "", ", priority: 5", running))
 	l.put(8, strings.ReplaceAll(deployment(1, 1, "r/web:1.0", "kubectl-create", "", ""), "web", "search"))
-	l.put(8.5, strings.ReplaceAll(replicaSet("a", "r/web:1.0", ""), "web", "search"))
-	l.put(9, search("", noNode))
+	l.put(8.5, strings.ReplaceAll(replicaSet("a", "r/web:1.0", ""), "web", "search")).put(9, search("", noNode))
 	l.put(10, pod("web-a-1", "web-a", "", ", priority: 5", fmt.Sprintf(disruption, "PreemptionByScheduler", "default-scheduler: preempting to accommodate a higher priority pod")))
 	l.event(10.5, "web-a-1.1", "Normal", "Preempted", "Preempted by pod uid-Pod-search-1 on node n1", "Pod", "web-a-1")
-	l.remove(12, "Pod/web-a-1")
-	l.put(13, search("", running))
+	l.remove(12, "Pod/web-a-1").put(13, search("", running))
 	s := l.tell("Pod/web-a-1", 60)
 	const want = "2s after Deployment search was created (by kubectl-create): ReplicaSet web-a: 1 Pod (priority 5) preempted by the scheduler for Pod search-1 (priority 100)"
 	if m := main(s); m.Kind != api.EpisodeDisruption || m.Title != want {
@@ -298,8 +285,7 @@ func TestQuota(t *testing.T) {
 	for i := range 2 { // another one in the namespace
 		l.put(float64(2*i), strings.ReplaceAll(deployment(i, i, "r/web:1.0", "m", "1", done(i, i)), "web", "other"))
 	}
-	l.put(10, deployment(2, 3, "r/web:1.0", "kubectl-scale", "1", done(1, 1)))
-	l.put(11, quota(2, 2))
+	l.put(10, deployment(2, 3, "r/web:1.0", "kubectl-scale", "1", done(1, 1))).put(11, quota(2, 2))
 	for i := range 3 {
 		l.event(11+float64(i), fmt.Sprintf("web-a.%d", i), "Warning", "FailedCreate", fmt.Sprintf(strings.ReplaceAll(refused, `\`, ""), i), "ReplicaSet", "web-a")
 	}
@@ -318,8 +304,7 @@ func TestQuota(t *testing.T) {
 			t.Errorf("Events are not folded: %+v", e)
 		}
 	}
-	l.put(40, quota(9, 2))
-	l.put(41, replicaSet("a", "r/web:1.0", "replicas: 3"))
+	l.put(40, quota(9, 2)).put(41, replicaSet("a", "r/web:1.0", "replicas: 3"))
 	s = l.tell("Deployment/web", 60)
 	if m := main(s); m.Title != grew+"Deployment web: Pods could not be created: "+why+"; 28s later ResourceQuota small was changed (hard.pods 2 → 9); over after 29s; 1 of 3 ready at its end" {
 		t.Errorf("%+v", m)
@@ -345,8 +330,7 @@ func TestNamespace(t *testing.T) {
 	l.put(11, `{kind: ConfigMap, metadata: {name: free, deletionTimestamp: "2026-01-02T14:00:11Z", finalizers: [example.com/other]}}`)
 	l.put(15, `{kind: Namespace, metadata: {name: shop, deletionTimestamp: "2026-01-02T14:00:10Z"}, status: {conditions: [{type: NamespaceFinalizersRemaining, status: "True", reason: SomeFinalizersRemain, message: "Some content in the namespace has finalizers remaining: example.com/hold in 1 resource instances"}]}}`)
 	l.first("Namespace/shop", 60, "deletion of Namespace shop waits for ConfigMap held (finalizer example.com/hold); still so at the end of the story")
-	l.remove(80, "ConfigMap/held", "ConfigMap/free")
-	l.remove(82, "Namespace/shop")
+	l.remove(80, "ConfigMap/held", "ConfigMap/free").remove(82, "Namespace/shop")
 	l.first("Namespace/shop", 90, "deletion of Namespace shop was held up for 1m12s by ConfigMap held (finalizer example.com/hold, gone after 1m9s)")
 }
 
@@ -364,8 +348,7 @@ func TestJobs(t *testing.T) {
 // TestNextFault: another fault of a Pod is no recovery.
 func TestNextFault(t *testing.T) {
 	l := newLog(t)
-	l.put(5, alone("web", "", badImage))
-	l.put(20, alone("web", "", backOff))
+	l.put(5, alone("web", "", badImage)).put(20, alone("web", "", backOff))
 	l.want("Pod/web", 60, "5-20 failed: Pod web: ErrImagePull (manifest unknown), then CrashLoopBackOff",
 		"20- failed: Pod web: CrashLoopBackOff (exit 1: no database), 1 restart; still so at the end of the story")
 }
@@ -376,8 +359,7 @@ func TestFailedEvent(t *testing.T) {
 	l := newLog(t)
 	l.put(5, alone("web", "", `phase: Pending, conditions: [{type: Ready, status: "False"}]`))
 	l.event(6, "web.1", "Warning", "Failed", "Error: ErrImagePull", "Pod", "web")
-	l.put(7, alone("web", "", badImage))
-	l.remove(30, "Pod/web")
+	l.put(7, alone("web", "", badImage)).remove(30, "Pod/web")
 	l.want("Pod/web", 60, "5-30 failed: Pod web: ErrImagePull (manifest unknown), until deleted")
 }
 
@@ -397,15 +379,10 @@ func TestFailsSince(t *testing.T) {
 func TestOwnTime(t *testing.T) {
 	l := failedRollout(t)
 	l.initial(node("True", "KubeletReady", "", ""))
-	l.put(30, deployment(3, 2, "r/web:1.2", "helm", "2", "observedGeneration: 2"))
-	l.remove(31, "Pod/web-b-1", "Pod/web-b-2")
+	l.put(30, deployment(3, 2, "r/web:1.2", "helm", "2", "observedGeneration: 2")).remove(31, "Pod/web-b-1", "Pod/web-b-2")
 	unwanted := strings.Replace(replicaSet("c", "r/web:1.2", ""), "spec: {template", "spec: {replicas: 0, template", 1)
-	l.put(32, unwanted)
-	l.put(33, pod("web-c-1", "web-c", "", "", running))
-	l.put(34, deployment(3, 2, "r/web:1.2", "helm", "3", done(3, 2)))
-	l.remove(40, "Pod/web-c-1")
-	l.put(80, node("True", "KubeletReady", "", "unschedulable: true"))
-	l.put(90, node("True", "KubeletReady", "", ""))
+	l.put(32, unwanted).put(33, pod("web-c-1", "web-c", "", "", running)).put(34, deployment(3, 2, "r/web:1.2", "helm", "3", done(3, 2)))
+	l.remove(40, "Pod/web-c-1").put(80, node("True", "KubeletReady", "", "unschedulable: true")).put(90, node("True", "KubeletReady", "", ""))
 	const rollout = "30-34 info: rollout of web from 1.1 to 1.2 (revision 3, by helm), complete after 4s"
 	for id, want := range map[string][]string{"Pod/web-c-1": {rollout, "40-40 info: Pod web-c-1 deleted"}, "ReplicaSet/web-c": {rollout}} {
 		l.want(id, 120, want...)
@@ -419,8 +396,7 @@ func TestOwnTime(t *testing.T) {
 	again := strings.NewReplacer("uid-Deployment-web", "uid-2", "name: web,", "name: web, uid: uid-2,")
 	l.put(110, again.Replace(deployment(1, 1, "r/web:2", "m", "1", "observedGeneration: 1, replicas: 1, updatedReplicas: 1")))
 	l.want("ReplicaSet/web-c", 160, left...)
-	l.put(120, again.Replace(replicaSet("d", "r/web:2", "")))
-	l.put(125, pod("web-d-1", "web-d", "", "", backOff))
+	l.put(120, again.Replace(replicaSet("d", "r/web:2", ""))).put(125, pod("web-d-1", "web-d", "", "", backOff))
 	l.want("Pod/web-d-1", 160, "110- failed: Deployment web created with r/web:2 (revision 1, by m) failed: 1 Pod CrashLoopBackOff (exit 1: no database); still so at the end of the story, with 0 of 1 ready")
 }
 
@@ -431,12 +407,9 @@ func TestSameName(t *testing.T) {
 		return fmt.Sprintf(`{kind: Pod, metadata: {name: db-0, uid: %s}, spec: {nodeName: %s, containers: [{name: web, image: x}]}, status: {%s}}`, uid, on, status)
 	}
 	l.initial(node("True", "", "", ""), db("first", "n2", running))
-	l.put(10, db("first", "n2", fmt.Sprintf(disruption, "EvictionByEvictionAPI", "Eviction API: evicting")))
-	l.remove(12, "Pod/db-0")
-	l.put(13, db("second", "n1", running))
-	l.put(20, node("True", "", "", "unschedulable: true"))
-	l.put(30, db("second", "n1", fmt.Sprintf(disruption, "EvictionByEvictionAPI", "Eviction API: evicting")))
-	l.remove(31, "Pod/db-0")
+	l.put(10, db("first", "n2", fmt.Sprintf(disruption, "EvictionByEvictionAPI", "Eviction API: evicting"))).remove(12, "Pod/db-0")
+	l.put(13, db("second", "n1", running)).put(20, node("True", "", "", "unschedulable: true"))
+	l.put(30, db("second", "n1", fmt.Sprintf(disruption, "EvictionByEvictionAPI", "Eviction API: evicting"))).remove(31, "Pod/db-0")
 	l.want("Node/n1", 60, "13-13 info: Pod db-0: created", "20- warning: Node n1 drained: cordoned by kubectl-cordon, Pod db-0 evicted by the eviction API; still so at the end of the story")
 }
 
@@ -445,8 +418,7 @@ func TestSameName(t *testing.T) {
 func TestDrainThenRollout(t *testing.T) {
 	l := newLog(t, node("True", "", "", ""), deployment(1, 2, "r/web:1.0", "m", "1", done(1, 2)), replicaSet("a", "r/web:1.0", "replicas: 2"), pod("web-a-1", "web-a", "", "", running))
 	l.put(10, node("True", "", "", "unschedulable: true"))
-	l.put(11, pod("web-a-1", "web-a", "", "", fmt.Sprintf(disruption, "EvictionByEvictionAPI", "Eviction API: evicting")))
-	l.remove(12, "Pod/web-a-1")
+	l.put(11, pod("web-a-1", "web-a", "", "", fmt.Sprintf(disruption, "EvictionByEvictionAPI", "Eviction API: evicting"))).remove(12, "Pod/web-a-1")
 	l.put(12, deployment(1, 2, "r/web:1.0", "m", "1", done(1, 1)))
 	l.put(14, deployment(1, 2, "r/web:1.0", "m", "1", done(1, 2)))
 	l.put(20, deployment(2, 2, "r/web:1.1", "m", "1", done(1, 2)))

@@ -41,9 +41,7 @@ func TestOutlastsNode(t *testing.T) {
 		t.Errorf("the main episode is %q", m.Title)
 	}
 	l = lost() // the Pods are ready again soon after the Node
-	l.put(17, node("True", "KubeletReady", "", ""))
-	l.put(20, pod("web-a-1", "web-a", "", "", running))
-	l.put(21, pod("web-a-2", "web-a", "", "", running))
+	l.put(17, node("True", "KubeletReady", "", "")).put(20, pod("web-a-1", "web-a", "", "", running)).put(21, pod("web-a-2", "web-a", "", "", running))
 	l.want("Deployment/web", 120, "10-17 failed: Node n1 NotReady (NodeStatusUnknown); on it 2 Pods of Deployment web; over after 7s")
 }
 
@@ -105,12 +103,8 @@ func TestDeletedIsNotRecovered(t *testing.T) {
 	}
 	crashing := func() *log {
 		l := newLog(t, deployment(1, 1, "r/web:1.0", "kubectl-create", "1", done(1, 1)))
-		l.put(10, deployment(2, 1, "r/web:1.1", "kubectl-set", "1", done(1, 1)))
-		l.put(10.1, replicaSet("b", "r/web:1.1", ""))
-		l.put(11, pod("web-b-1", "web-b", "", "", running))
-		l.put(12, web(true))
-		l.put(13, pod("web-b-1", "web-b", "", "", backOff))
-		l.put(14, web(false))
+		l.put(10, deployment(2, 1, "r/web:1.1", "kubectl-set", "1", done(1, 1))).put(10.1, replicaSet("b", "r/web:1.1", ""))
+		l.put(11, pod("web-b-1", "web-b", "", "", running)).put(12, web(true)).put(13, pod("web-b-1", "web-b", "", "", backOff)).put(14, web(false))
 		l.remove(36, "Pod/web-b-1")
 		return l
 	}
@@ -146,10 +140,7 @@ func TestDeletedBetweenCrashes(t *testing.T) {
 	const deleted = `{kind: Pod, metadata: {name: web, deletionTimestamp: "2026-01-02T14:00:50Z"}, spec: {nodeName: n1, containers: [{name: web, image: x}]}, status: {%s}}`
 	const done = `phase: Succeeded, containerStatuses: [{name: web, restartCount: 1, state: {terminated: {exitCode: 0, reason: Completed}}, lastState: {terminated: {exitCode: 137, reason: OOMKilled}}}]`
 	l := newLog(t, alone("web", "", ready))
-	l.put(10, alone("web", "", oomKilled))
-	l.put(12, alone("web", "", again))
-	l.put(20, fmt.Sprintf(deleted, again))
-	l.put(21, fmt.Sprintf(deleted, done))
+	l.put(10, alone("web", "", oomKilled)).put(12, alone("web", "", again)).put(20, fmt.Sprintf(deleted, again)).put(21, fmt.Sprintf(deleted, done))
 	l.remove(22, "Pod/web")
 	l.want("Pod/web", 80, "10-20 failed: Pod web: OOMKilled (exit 137), 1 restart, until deleted")
 }
@@ -157,9 +148,7 @@ func TestDeletedBetweenCrashes(t *testing.T) {
 // TestOverAtBegin: what is over as the story begins is not its first line.
 func TestOverAtBegin(t *testing.T) {
 	l := newLog(t, node("Unknown", "NodeStatusUnknown", "Kubelet stopped posting node status.", ""), alone("web", "", ready))
-	l.put(0.4, node("True", "KubeletReady", "", ""))
-	l.put(10, alone("web", "", notReady))
-	l.put(20, alone("web", "", ready))
+	l.put(0.4, node("True", "KubeletReady", "", "")).put(10, alone("web", "", notReady)).put(20, alone("web", "", ready))
 	s := l.want("Pod/web", 60, "..0-0.4 failed: Node n1 NotReady (NodeStatusUnknown: Kubelet stopped posting node status); on it Pod web; over after an unknown time",
 		"10-20 warning: Pod web: not ready (ContainersNotReady: containers with unready status: [web]), recovered after 10s")
 	if m := main(s); m.Kind != api.EpisodeFailure {
@@ -220,15 +209,12 @@ func TestGap(t *testing.T) {
 	l.want("Node/n1", 90, "..0-10..70 failed: Node n1 NotReady (NodeStatusUnknown); over after at least 10s")
 	l = newLog(t, alone("web", usesConfig, ready)) // what was changed after the crash, as its resourceVersion says
 	l.gap = at(10)
-	l.put(70.1, alone("web", usesConfig, backOff))
-	l.put(70, `{kind: ConfigMap, metadata: {name: settings}, data: {a: b}}`)
+	l.put(70.1, alone("web", usesConfig, backOff)).put(70, `{kind: ConfigMap, metadata: {name: settings}, data: {a: b}}`)
 	l.objects["ConfigMap/settings"].Versions[0].Inferred = false
 	l.want("Pod/web", 90, "10..70.1- failed: Pod web: CrashLoopBackOff (exit 1: no database), 1 restart; at most 1m later ConfigMap settings was created; still so at the end of the story")
 	l = newLog(t) // created and deleted in the gap, of which the ReplicaSets were listed first
 	l.gap = at(10)
-	l.put(70.1, deployment(1, 1, "r/web:1.0", "m", "1", done(1, 1)))
-	l.put(70, replicaSet("a", "r/web:1.0", "replicas: 1"))
-	l.remove(70.1, "Deployment/web")
+	l.put(70.1, deployment(1, 1, "r/web:1.0", "m", "1", done(1, 1))).put(70, replicaSet("a", "r/web:1.0", "replicas: 1")).remove(70.1, "Deployment/web")
 	l.remove(70, "ReplicaSet/web-a")
 	l.want("Deployment/web", 90, "10..70.1-10..70.1 info: Deployment web created with r/web:1.0 (revision 1, by m), complete after at most 1m", "10..70.1-10..70.1 info: Deployment web deleted")
 }
@@ -250,8 +236,7 @@ func TestRolledBackInGap(t *testing.T) {
 			l.put(begin, of.Replace(deployment(2, 1, "r/web:1.1", "m", "2", "observedGeneration: 2, replicas: 1, updatedReplicas: 1")))
 			l.gap = at(10)
 			l.put(second, of.Replace(pod("web-b-1", "web-b", `, labels: {pod-template-generation: "2"}`, "", backOff)))
-			l.put(70.5, of.Replace(deployment(3, 1, "r/web:1.0", "m", "3", done(3, 1))))
-			l.remove(second, "Pod/web-b-1")
+			l.put(70.5, of.Replace(deployment(3, 1, "r/web:1.0", "m", "3", done(3, 1)))).remove(second, "Pod/web-b-1")
 			got := fmt.Sprint(lines(l.tell(id, 90)))
 			if !strings.Contains(got, " failed: 1 Pod CrashLoopBackOff (exit 1: no database); rolled back to 1.0 by m, complete after at most 1m") || strings.Contains(got, "image") {
 				t.Errorf("%s %d: %q", id, i, got)
@@ -300,19 +285,15 @@ func TestTwice(t *testing.T) {
 func TestAfter(t *testing.T) {
 	l := newLog(t, deployment(1, 2, "r/web:1.0", "m", "1", done(1, 2)), replicaSet("a", "r/web:1.0", "replicas: 2"))
 	l.put(10, pod("web-a-1", "web-a", "", "", backOff), deployment(1, 2, "r/web:1.0", "m", "1", done(1, 1)))
-	l.put(12, pod("web-a-1", "web-a", "", "", running))
-	l.put(13, deployment(1, 2, "r/web:1.0", "m", "1", done(1, 2)))
+	l.put(12, pod("web-a-1", "web-a", "", "", running)).put(13, deployment(1, 2, "r/web:1.0", "m", "1", done(1, 2)))
 	l.put(20, deployment(2, 2, "r/web:1.1", "m", "1", "observedGeneration: 2, replicas: 2, updatedReplicas: 1, readyReplicas: 1"))
 	l.put(60, deployment(2, 2, "r/web:1.1", "m", "1", done(2, 2)))
 	if got := lines(l.tell("Deployment/web", 120))[0]; !strings.HasSuffix(got, "recovered after 2s; 1 of 2 ready at its end, and 2 of 2 after another 1s") {
 		t.Error(got)
 	}
 	l = newLog(t, deployment(1, 1, "r/web:1.0", "m", "1", done(1, 1))) // rolled back while there are no Pods
-	l.put(10, deployment(2, 1, "r/web:1.1", "m", "2", done(2, 1)))
-	l.put(10.1, replicaSet("b", "r/web:1.1", ""))
-	l.put(11, pod("web-b-1", "web-b", "", "", backOff))
-	l.put(20, deployment(3, 0, "r/web:1.1", "m", "2", done(3, 0)))
-	l.remove(21, "Pod/web-b-1")
+	l.put(10, deployment(2, 1, "r/web:1.1", "m", "2", done(2, 1))).put(10.1, replicaSet("b", "r/web:1.1", ""))
+	l.put(11, pod("web-b-1", "web-b", "", "", backOff)).put(20, deployment(3, 0, "r/web:1.1", "m", "2", done(3, 0))).remove(21, "Pod/web-b-1")
 	l.put(30, deployment(4, 0, "r/web:1.0", "m", "3", done(4, 0)))
 	if got := fmt.Sprint(lines(l.tell("Deployment/web", 60))); !strings.Contains(got, ", until deleted; scaled to 0 by m after 10s; rolled back to 1.0 by m, complete after less than 1s") {
 		t.Error(got)

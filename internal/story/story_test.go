@@ -100,8 +100,8 @@ func (l *log) initial(texts ...string) {
 	}
 }
 
-// put adds versions.
-func (l *log) put(seconds float64, texts ...string) {
+// put adds versions. It returns l, for the next ones.
+func (l *log) put(seconds float64, texts ...string) *log {
 	l.t.Helper()
 	for _, text := range texts {
 		o, all := l.object(text)
@@ -112,10 +112,11 @@ func (l *log) put(seconds float64, texts ...string) {
 		l.alive[id] = o
 		all.Versions = append(all.Versions, story.Version{Type: typ, Time: at(seconds), NotBefore: l.gap, Inferred: !l.gap.IsZero() && !l.watched, Object: o})
 	}
+	return l
 }
 
 // remove adds deletions.
-func (l *log) remove(seconds float64, ids ...string) {
+func (l *log) remove(seconds float64, ids ...string) *log {
 	l.t.Helper()
 	for _, id := range ids {
 		l.rv++
@@ -125,6 +126,7 @@ func (l *log) remove(seconds float64, ids ...string) {
 		delete(l.alive, id)
 		l.objects[id].Versions = append(l.objects[id].Versions, story.Version{Type: kube.Deleted, Time: at(seconds), NotBefore: l.gap, Object: o})
 	}
+	return l
 }
 
 // event adds an Event.
