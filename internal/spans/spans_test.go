@@ -5,6 +5,7 @@ package spans_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -29,5 +30,32 @@ func TestJoin(t *testing.T) {
 		if got != want {
 			t.Errorf("%v: %q, want %q", all, got, want)
 		}
+	}
+}
+
+func TestCounts(t *testing.T) {
+	at := func(s int64) time.Time { return time.Unix(s, 0) }
+	counts := spans.Counted([2]time.Time{at(1), at(5)}, [2]time.Time{at(3), at(7)}, [2]time.Time{at(5), {}}, [2]time.Time{at(9), at(9)})
+	got := ""
+	for s := range int64(10) {
+		got += fmt.Sprint(counts.At(at(s)))
+	}
+	if got != "0112222111" {
+		t.Errorf("at each second: %s", got)
+	}
+	for _, tt := range []struct {
+		from, to int64
+		want     string // seconds and counts
+	}{{0, 1, ""}, {0, 2, "1:1"}, {2, 3, "1:1"}, {3, 6, "3:2 5:2"}, {8, 8, "7:1"}, {8, 20, "7:1 9:1"}} {
+		got := ""
+		for _, c := range counts.Within(at(tt.from), at(tt.to)) {
+			got += fmt.Sprintf(" %d:%d", c.From.Unix(), c.N)
+		}
+		if strings.TrimSpace(got) != tt.want {
+			t.Errorf("%d to %d: %s, want %s", tt.from, tt.to, got, tt.want)
+		}
+	}
+	if n := spans.Counted().At(at(1)); n != 0 {
+		t.Errorf("%d of none", n)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/watchkeeper/watchkeeper/internal/api"
+	"github.com/watchkeeper/watchkeeper/internal/spans"
 	"github.com/watchkeeper/watchkeeper/internal/words"
 )
 
@@ -38,7 +39,7 @@ func (t *teller) outcome(ep *episode) string {
 		to, when = until, "when "+t.called(th)+" was changed"
 	}
 	end := th.at(to)
-	if end == nil || t.readyPods(th, to) < t.readyPods(th, end.at) { // its status is older than that
+	if end == nil || t.ready(th.named()).At(to) < t.ready(th.named()).At(end.at) { // its status is older than that
 		return text
 	}
 	ready, want := end.look().Ready()
@@ -102,30 +103,28 @@ func (t *teller) atEnd() string {
 	return "when it was last observed"
 }
 
-// readyPods returns how many Pods of a workload are ready at a time, of those that are known, as
-// controllers count them.
-func (t *teller) readyPods(wl *thing, at time.Time) (n int64) {
-	for _, pod := range t.ofKind("Pod") {
-		if s := pod.at(at); s != nil && isReady(s) && !s.terminating() && t.workload(pod) == wl.named() {
-			n++
+// ready returns how many Pods of a workload are ready, of those that are known, at each time.
+func (t *teller) ready(of name) spans.Counts {
+	if t.readiness[of] == nil {
+		var all [][2]time.Time
+		for _, pod := range t.ofKind("Pod") {
+			if t.workload(pod) == of {
+				for _, s := range t.spans(pod, func(s *state) bool { return isReady(s) && !s.terminating() }) {
+					all = append(all, [2]time.Time{s.from, map[bool]time.Time{false: s.to}[s.open]})
+				}
+			}
 		}
+		t.readiness[of] = spans.Counted(all...)
 	}
-	return n
+	return t.readiness[of]
 }
 
-// recovered reports whether a workload had all its Pods at some moment between two: what happened
-// before and after it are two troubles. That is when a Pod becomes ready.
+// recovered reports whether a workload had all its Pods at some moment between two troubles.
 func (t *teller) recovered(of name, from, to time.Time) bool {
 	wl := t.byUID[of.uid]
-	return wl != nil && slices.ContainsFunc(t.ofKind("Pod"), func(pod *thing) bool {
-		return t.workload(pod) == of && slices.ContainsFunc(pod.states, func(s *state) bool {
-			then := wl.at(s.at)
-			if then == nil || s.at.Before(from) || !s.at.Before(to) || !isReady(s) || s.terminating() {
-				return false
-			}
-			_, want := then.look().Ready()
-			return want > 0 && t.readyPods(wl, s.at) >= want
-		})
+	return wl != nil && slices.ContainsFunc(t.ready(of).Within(from, to), func(c spans.Count) bool {
+		then := wl.at(c.From)
+		return then != nil && !c.From.Before(from) && then.look().Enough(c.N)
 	})
 }
 

@@ -27,6 +27,7 @@ import (
 	"github.com/watchkeeper/watchkeeper/informer/scan"
 	"github.com/watchkeeper/watchkeeper/internal/api"
 	"github.com/watchkeeper/watchkeeper/internal/change"
+	"github.com/watchkeeper/watchkeeper/internal/spans"
 	"github.com/watchkeeper/watchkeeper/internal/story/edges"
 	"github.com/watchkeeper/watchkeeper/internal/words"
 )
@@ -75,9 +76,10 @@ type teller struct {
 	episodes  []*episode
 	comparer  change.Comparer
 
-	failures []*failure
-	rolled   map[*thing][]*rollout // by workload
-	all      []*episode            // in order, after assemble
+	failures  []*failure
+	rolled    map[*thing][]*rollout // by workload
+	readiness map[name]spans.Counts // see ready
+	all       []*episode            // in order, after assemble
 }
 
 // rules find episodes. Failures are found first; rollouts, disruptions and Jobs tell some of them,
@@ -125,7 +127,7 @@ func newTeller(in Input) *teller {
 	if !in.Last.IsZero() {
 		in.To = edges.Later(in.From, in.Last)
 	}
-	t := &teller{Input: in, byUID: map[string]*thing{}, edges: edges.Edges{}, strangers: map[*thing]bool{}, rolled: map[*thing][]*rollout{}, comparer: change.Comparer{Brief: true}}
+	t := &teller{Input: in, byUID: map[string]*thing{}, edges: edges.Edges{}, strangers: map[*thing]bool{}, rolled: map[*thing][]*rollout{}, readiness: map[name]spans.Counts{}, comparer: change.Comparer{Brief: true}}
 	objects := slices.Clone(in.Objects)
 	slices.SortStableFunc(objects, func(a, b Object) int {
 		return cmp.Or(cmp.Compare(a.Resource.String(), b.Resource.String()), cmp.Compare(a.Key, b.Key))

@@ -161,6 +161,12 @@ func (o *Object) Wanted() bool {
 	return want > 0
 }
 
+// Enough reports whether a number of ready Pods is all that a workload wants, and that it wants some.
+func (o *Object) Enough(ready int) bool {
+	_, want := o.Ready()
+	return want > 0 && int64(ready) >= want
+}
+
 // Scale returns how many Pods a workload should have, and how many exist and are ready; nil for what
 // has no number of replicas.
 func (o *Object) Scale() (want *int64, exist, ready int64) {
