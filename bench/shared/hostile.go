@@ -6,9 +6,9 @@ package main
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"path/filepath"
 	"strconv"
@@ -33,10 +33,6 @@ const (
 	teams = 30
 	// pace is the time between two lists of another user, and between two updates.
 	pace = 250 * time.Millisecond
-	// What the hostile user does at a time.
-	hostileWatches, hostileLoops, hostileReaders, hostileExports = 200, 40, 40, 20
-	// everything is a list of all of them.
-	everything = "/api/v1/serviceaccounts?labelSelector=zzN!%3Dq"
 )
 
 // hostile measures what users get while one of them does what it can, and while it does not:
@@ -63,22 +59,22 @@ func hostile(r *harness) error {
 		for _, with := range []string{"no", "yes"} {
 			r.Say("round %d: %d users; hostile: %s", round+1, len(crew)-1, with)
 			ctx, cancel := context.WithCancel(r.ctx)
-			attack := &attacker{team: newTeam(front, crew[0])}
+			attack := func() (int, error) { return 0, nil }
 			if with == "yes" {
-				attack.begin(ctx)
+				attack = startAttack(ctx, victim{front.target.Address, filepath.Join(r.work, "ca.crt"), crew[0].token})
 			}
 			profiled := front.profile("hostile-"+with, r.sizes.span)
 			w, err := r.observe(ctx, front, crew[1:])
 			cancel()
-			attack.running.Wait()
-			if err == nil {
+			answered, failed := attack()
+			if err = errors.Join(err, failed); err == nil {
 				err = profiled()
 			}
 			if err != nil {
 				return err
 			}
 			name := "Hostile/with=" + with
-			r.report.Add(name, len(w.lists), append(w.values(), report.Value{Of: float64(attack.answered), Unit: "hostile-answers"})...)
+			r.report.Add(name, len(w.lists), append(w.values(), report.Value{Of: float64(answered), Unit: "hostile-answers"})...)
 			if with == "no" {
 				calm = w
 				continue
@@ -245,66 +241,4 @@ func (t *team) watch(ctx context.Context, w *teamwork, answered *sync.Map) {
 		defer w.mu.Unlock()
 		w.cut++
 	}
-}
-
-// An attacker is the hostile user.
-type attacker struct {
-	*team
-	running  sync.WaitGroup
-	mu       sync.Mutex
-	answered int // requests with 200
-}
-
-// begin does what a user can until ctx ends.
-func (a *attacker) begin(ctx context.Context) {
-	for i := range hostileWatches {
-		a.loop(ctx, fmt.Sprintf("/api/v1/configmaps?watch=1&labelSelector=n%%21%%3D%d", i), false)
-	}
-	for range hostileLoops {
-		a.loop(ctx, everything, false)
-	}
-	for range hostileReaders {
-		a.loop(ctx, everything, true)
-	}
-	for range hostileExports {
-		a.loop(ctx, "/watchkeeper/v1/history/export?since=1h", false)
-	}
-}
-
-// loop repeats a request, and reads its answers at once or a few bytes at a time.
-func (a *attacker) loop(ctx context.Context, path string, slow bool) {
-	t := a.team
-	if slow { // a connection of its own, with small buffers
-		dial := func(ctx context.Context, network, address string) (net.Conn, error) {
-			c, err := (&net.Dialer{}).DialContext(ctx, network, address)
-			if err == nil {
-				err = c.(*net.TCPConn).SetReadBuffer(4 << 10)
-			}
-			return c, err
-		}
-		config := a.client.Transport.(*http.Transport).TLSClientConfig.Clone()
-		config.NextProtos = nil
-		t = &team{a.person, &http.Client{Transport: &http.Transport{TLSClientConfig: config, DialContext: dial}}, a.url}
-	}
-	a.running.Go(func() {
-		for ctx.Err() == nil {
-			resp, err := t.get(ctx, path)
-			if err != nil {
-				continue
-			}
-			if resp.StatusCode == http.StatusOK {
-				a.mu.Lock()
-				a.answered++
-				a.mu.Unlock()
-			}
-			for slow && ctx.Err() == nil {
-				if _, err := io.CopyN(io.Discard, resp.Body, 64); err != nil {
-					break
-				}
-				time.Sleep(100 * time.Millisecond)
-			}
-			_, _ = io.Copy(io.Discard, resp.Body)
-			resp.Body.Close()
-		}
-	})
 }

@@ -83,6 +83,9 @@ func chooseSizes(quick bool, users int, hold time.Duration) sizes {
 }
 
 func main() {
+	if attacks() {
+		return
+	}
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()

@@ -20,6 +20,14 @@ func set[T any](t *testing.T, p *T, v T) {
 	t.Cleanup(func() { *p = was })
 }
 
+// TestMain is also the client of the hostile user, see attack.go.
+func TestMain(m *testing.M) {
+	if attacks() {
+		return
+	}
+	os.Exit(m.Run())
+}
+
 // All scenarios, with a control plane and few users: two minutes, in the soak.
 func TestAll(t *testing.T) {
 	if os.Getenv("WATCHKEEPER_BENCH_SHARED") == "" {
