@@ -60,6 +60,7 @@ type Object struct {
 		Replicas               int64       `json:"replicas"`
 		ReadyReplicas          int64       `json:"readyReplicas"`
 		UpdatedReplicas        int64       `json:"updatedReplicas"`
+		CurrentReplicas        int64       `json:"currentReplicas"` // of a StatefulSet: of its current revision, without those that are deleted
 		AvailableReplicas      int64       `json:"availableReplicas"`
 		DesiredNumberScheduled int64       `json:"desiredNumberScheduled"`
 		CurrentNumberScheduled int64       `json:"currentNumberScheduled"`

@@ -114,7 +114,8 @@ func (o *Object) Rolling() (field, text string, proven bool) {
 	switch o.Kind {
 	case "StatefulSet":
 		if p := o.Partition(); p > 0 {
-			return updated("updatedReplicas", s.UpdatedReplicas, o.Replicas()-p)
+			field, text, _ = updated("updatedReplicas", s.UpdatedReplicas, o.Replicas()-p)
+			return field, text, s.CurrentRevision != s.UpdateRevision && s.CurrentReplicas > p // more than it keeps
 		} else if o.OnDelete() {
 			return updated("updatedReplicas", s.UpdatedReplicas, s.Replicas)
 		}

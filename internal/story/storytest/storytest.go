@@ -25,11 +25,12 @@ func Added(whole, part api.Story) (all []api.Episode) {
 }
 
 // isPart reports whether an episode of a part of a time may be one of the whole story. Pods that
-// fail during a rollout may be seen without it, and that too few are ready without what led to it.
+// fail during a rollout, or cannot be created, may be seen without it, and that too few are ready
+// without what led to it.
 func isPart(s api.Story, e, whole api.Episode) bool {
 	short := e.Kind == api.EpisodeFailure && len(e.Causes) > 0 && e.Causes[0].Name == s.Name && whole.Severity != api.EpisodeInfo
 	lead, trail := time.Duration(0), time.Duration(0)
-	inRollout := e.Kind == api.EpisodeFailure && whole.Kind == api.EpisodeRollout && whole.Severity == api.EpisodeFailed
+	inRollout := (e.Kind == api.EpisodeFailure || e.Kind == api.EpisodeCreation) && whole.Kind == api.EpisodeRollout && whole.Severity == api.EpisodeFailed
 	if e.Kind == api.EpisodeOther || short || inRollout { // what follows an episode belongs to it
 		trail = 30 * time.Second
 	}
@@ -54,8 +55,9 @@ func isPart(s api.Story, e, whole api.Episode) bool {
 	for _, c := range whole.Causes {
 		about = append(about, c.Kind+c.Name)
 	}
-	return slices.ContainsFunc(e.Entries, func(entry api.StoryEntry) bool { return slices.Contains(about, key(entry)) }) ||
-		slices.ContainsFunc(e.Causes, func(c api.Cause) bool { return slices.Contains(about, c.Kind+c.Name) })
+	return slices.ContainsFunc(e.Entries, func(entry api.StoryEntry) bool {
+		return slices.Contains(about, key(entry)) || entry.Type == api.EventType && slices.Contains(about, entry.Kind+entry.Name)
+	}) || slices.ContainsFunc(e.Causes, func(c api.Cause) bool { return slices.Contains(about, c.Kind+c.Name) })
 }
 
 // Titles returns what a story says, a line for each episode.
