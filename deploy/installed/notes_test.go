@@ -151,7 +151,8 @@ func TestNotes(t *testing.T) {
 	})
 	said, _ := u.start(t, commands[2])
 	await(t, said, "Forwarding from 127.0.0.1:"+port)
-	said, _ = u.start(t, commands[3])
+	// localcluster's kubectl uses its own cluster's kubeconfig only without --server.
+	said, _ = u.start(t, commands[3], "KUBECONFIG="+filepath.Join(u.dir, "kubeconfig"))
 	await(t, said, `NAMESPACE +NAME +READY[^\n]*\n(.*\n)*`+namespace+` +watchkeeper-\S+ +1/1`)
 }
 

@@ -123,12 +123,17 @@ func (g *Gateway) start(port, admin string) error {
 
 // await starts a command that serves, and waits until it serves.
 func (g *Gateway) await(cmd *exec.Cmd) error {
-	p, err := start(cmd, "Starting to serve on ", 2*time.Minute)
+	serving := "Starting to serve on "
+	if slices.Contains(cmd.Args, "--log-format=json") {
+		serving = `"msg":"serving","url":"`
+	}
+	p, err := start(cmd, serving, 2*time.Minute)
 	if err != nil {
 		return fmt.Errorf("watchkeeper: %w", err)
 	}
 	g.p = p
-	_, g.URL, _ = strings.Cut(p.line, "Starting to serve on ")
+	_, g.URL, _ = strings.Cut(p.line, serving)
+	g.URL, _, _ = strings.Cut(g.URL, `"`)
 	for _, field := range strings.Fields(p.Output()) {
 		if url, ok := strings.CutPrefix(field, "admin="); ok {
 			g.Admin = url

@@ -27,7 +27,7 @@ type process struct {
 	out strings.Builder
 }
 
-// start starts a command and waits for a line of its output that begins with
+// start starts a command and waits for a line of its output that has
 // ready.
 func start(cmd *exec.Cmd, ready string, timeout time.Duration) (*process, error) {
 	r, w, err := os.Pipe()
@@ -51,7 +51,7 @@ func start(cmd *exec.Cmd, ready string, timeout time.Duration) (*process, error)
 			p.mu.Lock()
 			p.out.WriteString(line)
 			p.mu.Unlock()
-			if ready != "" && strings.HasPrefix(line, ready) {
+			if ready != "" && strings.Contains(line, ready) {
 				select {
 				case found <- strings.TrimSpace(line):
 				default:
