@@ -27,8 +27,7 @@ type process struct {
 	out strings.Builder
 }
 
-// start starts a command and waits for a line of its output that has
-// ready.
+// start starts a command and waits for a line of its output that has ready.
 func start(cmd *exec.Cmd, ready string, timeout time.Duration) (*process, error) {
 	r, w, err := os.Pipe()
 	if err != nil {

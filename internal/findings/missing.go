@@ -29,16 +29,15 @@ type incomplete struct {
 // no status yet. The numbers of a spec are before those of its template, which may have anything.
 // The status of a Deployment leaves out a number that is 0.
 func (s *State) addIncomplete(r kube.Resource, o *scan.Object, exist, wanted string) {
-	i := strings.LastIndex(o.JSON, `"status":{`)
-	if i < 0 {
+	spec, status, ok := specAndStatus(o)
+	if !ok {
 		return
 	}
-	_, spec, _ := strings.Cut(o.JSON[:i], `"spec":{`)
 	if r.Name == "daemonsets" {
-		spec = o.JSON[i:]
+		spec = status
 	}
-	n := number(o.JSON[i:], exist)
-	if r.Name == "deployments" && number(o.JSON[i:], "observedGeneration") != "" {
+	n := number(status, exist)
+	if r.Name == "deployments" && number(status, "observedGeneration") != "" {
 		n = cmp.Or(n, "0")
 	}
 	if n != "" && n != number(spec, wanted) {
@@ -114,6 +113,17 @@ func (s *State) controllers(g *group) {
 		}
 	}
 	s.overdue(g)
+}
+
+// specAndStatus returns the texts of an object from its spec, and from its status on; ok is false
+// without a status.
+func specAndStatus(o *scan.Object) (spec, status string, ok bool) {
+	i := strings.LastIndex(o.JSON, `"status":{`)
+	if i < 0 {
+		return "", "", false
+	}
+	_, spec, _ = strings.Cut(o.JSON[:i], `"spec":{`)
+	return spec, o.JSON[i:], true
 }
 
 // number returns the digits of a member.

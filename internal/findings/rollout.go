@@ -7,7 +7,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -49,13 +48,12 @@ func (s *State) rollouts(g *group) {
 
 // addShort adds a controller of Pods whose status has fewer ready Pods than it wants, by its text.
 func (s *State) addShort(r kube.Resource, o *scan.Object) {
-	i := max(strings.LastIndex(o.JSON, `"status":{`), 0)
-	_, spec, _ := strings.Cut(o.JSON[:i], `"spec":{`)
-	ready, wanted := number(o.JSON[i:], "readyReplicas"), cmp.Or(number(spec, "replicas"), "1")
+	spec, status, ok := specAndStatus(o)
+	ready, wanted := number(status, "readyReplicas"), cmp.Or(number(spec, "replicas"), "1")
 	if r.Name == "daemonsets" {
-		ready, wanted = number(o.JSON[i:], "numberReady"), number(o.JSON[i:], "desiredNumberScheduled")
+		ready, wanted = number(status, "numberReady"), number(status, "desiredNumberScheduled")
 	}
-	if i > 0 && cmp.Or(ready, "0") != wanted {
+	if ok && cmp.Or(ready, "0") != wanted {
 		s.short = append(s.short, &incomplete{Ref{Resource: r.GroupResource(), Kind: o.Kind, Key: o.Key}, workload.Read(o)})
 	}
 }

@@ -167,11 +167,9 @@ func New(opts Options) (*Gateway, error) {
 		if h.access != nil {
 			h.access.Shared, h.access.Server = g.shared, h.checkServer
 		}
-		g.users = fairness.NewUsers(opts.Limits, opts.Logger)
-		if h.users = g.users; h.past != nil {
+		if g.users = h.users; h.past != nil {
 			h.past.Lists.PerUser(g.users, "lists of the past in flight")
 		}
-		h.workbooks = workbookapi.NewQueue(g.users)
 		if opts.Registerer != nil {
 			if err := opts.Registerer.Register(g.users); err != nil {
 				return nil, fmt.Errorf("gateway metrics: %w", err)
@@ -225,8 +223,11 @@ func newReads(opts Options) (*reads, prometheus.Histogram) {
 		log:        opts.Logger,
 		recording:  opts.Recording != nil,
 		encodings:  wire.NewCache(encodingBytes),
-		workbooks:  workbookapi.NewQueue(nil),
 	}
+	if opts.Shared != nil {
+		h.users = fairness.NewUsers(opts.Limits, opts.Logger)
+	}
+	h.workbooks = workbookapi.NewQueue(h.users)
 	h.discovery = upstream.NewDiscovery(h.up, h.background)
 	h.documents = upstream.NewDocuments(h.up)
 	h.cache = watchcache.New(watchcache.Options{

@@ -157,20 +157,21 @@ func renewed(data map[string][]byte, names []string) (next map[string][]byte, re
 		reason, a = "the CA is valid only until "+a.cert.NotAfter.Format(time.RFC3339), nil
 	}
 	crt, key := data[certFile], data[keyFile]
+	keep := usable(crt, key, cas, names)
 	if a == nil {
 		if a, err = newAuthority(); err != nil {
 			return nil, "", err
 		}
-	} else if time.Since(a.cert.NotBefore) < clockSkew+caOverlap && usable(crt, key, cas, names) {
+	} else if keep && time.Since(a.cert.NotBefore) < clockSkew+caOverlap {
 		return data, "", nil
 	} else {
 		var also []string
 		if reason, also = a.inspect(crt, key, names); reason == "" {
 			return data, "", nil
 		}
-		names, crt = mergeNames(names, also), nil
+		names, keep = mergeNames(names, also), false
 	}
-	if !usable(crt, key, cas, names) {
+	if !keep {
 		if crt, key, err = a.issue(names); err != nil {
 			return nil, "", err
 		}
