@@ -131,8 +131,9 @@ func mask(m compare.Mask) option {
 	return func(a *asking) { a.masks = append(a.masks, always(m)) }
 }
 
-// retried sends a request up to five times: the ages in two answers may differ
-// by a second. Watches with timeoutSeconds are always retried.
+// retried sends a request up to five times, at growing intervals: the ages in two answers
+// may differ by a second, and an object may just have changed. Watches with timeoutSeconds are
+// always retried.
 func retried(a *asking) { a.tries = 5 }
 
 // withBookmarks keeps all bookmarks of a watch.
@@ -181,6 +182,7 @@ func (e *Env) same(ctx context.Context, path string, options ...option) error {
 // ask is same, and returns the API server's answer.
 func (e *Env) ask(ctx context.Context, path string, options ...option) (*compare.Answer, error) {
 	a := newAsking(path, options)
+	wait := 100 * time.Millisecond
 	for {
 		retried, began := a.tries > 1 && !e.once, time.Now()
 		last := e.isLast(&a)
@@ -203,6 +205,10 @@ func (e *Env) ask(ctx context.Context, path string, options ...option) (*compare
 		if err == nil || last {
 			return want, err
 		}
+		if err := sleep(ctx, wait); err != nil {
+			return nil, err
+		}
+		wait *= 2
 	}
 }
 
