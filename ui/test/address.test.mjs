@@ -8,7 +8,7 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { clean, launch } from './browser.mjs';
 import { gateway, kubectl, namespace, until } from './cluster.mjs';
-import { blockOf, connection, goTo, openBoard, settled, shownPods, stepBack } from './page.mjs';
+import { clickOn, connection, goTo, openBoard, settled, shownPods, stepBack } from './page.mjs';
 
 let browser;
 let ns;
@@ -61,11 +61,9 @@ test('Back returns to the former state, Forward goes on', async () => {
   const page = await openBoard(browser, gateway);
   await page.evaluate(() => (window.marked = true)); // a reload would remove the mark
   const sel = pods.map((name) => `pod/${ns}/${name}`);
-  const { x, y } = await blockOf(page, ns, pods[0]);
-  await page.mouse.click(x, y);
+  await clickOn(page, ns, pods[0]);
   await shows(page, 'the first Pod', sel[0], false);
-  const other = await blockOf(page, ns, pods[1]);
-  await page.mouse.click(other.x, other.y);
+  await clickOn(page, ns, pods[1]);
   await shows(page, 'the second Pod', sel[1], false);
   await page.getByRole('tab', { name: 'Versions' }).click();
   await page.locator('.panel .pick').last().click();

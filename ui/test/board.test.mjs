@@ -7,7 +7,7 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { clean, launch, shot } from './browser.mjs';
 import { gateway, kubectl, namespace, until } from './cluster.mjs';
-import { blockOf, colour, openBoard, painted, rowNames, settled, stepBack } from './page.mjs';
+import { blockOf, clickOn, colour, openBoard, painted, rowNames, settled, stepBack } from './page.mjs';
 
 let browser;
 
@@ -84,10 +84,7 @@ test('filter, selection and moment survive a reload', async () => {
   const matching = () => page.evaluate(() => window.watchkeeper.engine.matching());
   await page.getByRole('searchbox', { name: 'Filter' }).fill(`ns:${ns} app=web`);
   await until('the matching Pods', async () => (await matching()) === 2);
-  const click = async () => {
-    const { x, y } = await blockOf(page, ns, name);
-    await page.mouse.click(x, y);
-  };
+  const click = () => clickOn(page, ns, name);
   await click();
   await page.getByRole('tab', { name: 'YAML' }).click();
   await page.keyboard.press('Escape'); // it closes the panel, and a click opens it with the same tab

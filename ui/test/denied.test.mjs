@@ -8,7 +8,7 @@ import { after, before, describe, test } from 'node:test';
 import { clean, launch, open, shot } from './browser.mjs';
 import { apply, gateway, kubectl, namespace, startGateway, until } from './cluster.mjs';
 import { front } from './front.mjs';
-import { blockOf, connection, openBoard, shownPods } from './page.mjs';
+import { clickOn, connection, openBoard, pointAt, shownPods } from './page.mjs';
 
 let browser;
 
@@ -139,18 +139,12 @@ describe('rights and hostile objects', { concurrency: true }, () => {
     };
     await until('the Pod', async () => (await shownPods(page, ns))[EVIL]?.status === EVIL);
     await says('what needs attention', page.locator('.needs'));
-    const point = async () => {
-      const { x, y } = await blockOf(page, ns, EVIL); // the Pods of other tests can move it
-      await page.mouse.move(x, y);
-      return { x, y };
-    };
     await until('the tooltip', async () => {
-      await point();
+      await pointAt(page, ns, EVIL);
       return (await page.locator('.tooltip').allInnerTexts()).join().includes(EVIL);
     });
     await harmless('the tooltip');
-    const { x, y } = await point();
-    await page.mouse.click(x, y);
+    await clickOn(page, ns, EVIL);
     await until('its name', async () => (await page.locator('.panel h2').innerText()) === EVIL);
     for (const part of ['.labels', '.containers', '.events', '.conditions']) await says(part, page.locator(`.panel ${part}`));
     await page.getByRole('tab', { name: 'YAML' }).click();

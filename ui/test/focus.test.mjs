@@ -9,7 +9,7 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { clean, launch } from './browser.mjs';
 import { apply, gateway, kubectl, namespace, until } from './cluster.mjs';
-import { blockOf, connection, openBoard, shownPods, stepBack } from './page.mjs';
+import { clickOn, connection, openBoard, shownPods, stepBack } from './page.mjs';
 
 let browser;
 const namespaces = [];
@@ -151,8 +151,7 @@ test('on the board', async () => {
   });
   await until('the Pods', () => page.evaluate(() => window.watchkeeper.engine.matching() === 3));
   // A click selects a Pod and gives it the focus of the arrow keys.
-  const { x, y } = await blockOf(page, ns, 'two');
-  await page.mouse.click(x, y);
+  await clickOn(page, ns, 'two');
   await until('the panel', async () => (await page.locator('.panel h2').innerText()) === 'two');
   await page.keyboard.press('Escape');
   await until('no panel', async () => (await page.locator('.panel').count()) === 0);

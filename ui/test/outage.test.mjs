@@ -11,7 +11,7 @@ import { violations } from './axe.mjs';
 import { clean, launch, open, shot } from './browser.mjs';
 import { apply, dir, gateway, kubectl, namespace, signal, startComponent, startGateway, until } from './cluster.mjs';
 import { front } from './front.mjs';
-import { blockOf, connection, goTo, openBoard, pixels, settled, shownPods, truth } from './page.mjs';
+import { blockOf, clickOn, connection, goTo, openBoard, pixels, settled, shownPods, truth } from './page.mjs';
 
 let browser;
 
@@ -184,8 +184,7 @@ test('the API server is killed and restarts', async (t) => {
   await past.close();
 
   // The details of a Pod are those of the last contact.
-  const { x, y } = await blockOf(late, ns, Object.keys(await shownPods(late, ns))[0]);
-  await late.mouse.click(x, y);
+  await clickOn(late, ns, Object.keys(await shownPods(late, ns))[0]);
   await until('its containers', async () => (await late.locator('.panel .containers li').count()) === 1);
   assert.match(await late.locator('.panel .unknown-since').innerText(), /^\s*Unknown since .* This is the last known state\.$/);
   assert.equal(await late.locator('.panel .failure').count(), 0);

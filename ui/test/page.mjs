@@ -72,6 +72,23 @@ export const blockOf = (page, ns, name) =>
     [ns, name],
   ));
 
+/**
+ * Moves the pointer to the block of a Pod, and waits until the board has it there: a block moves
+ * when Pods come and go, and while the camera moves. The result is its point.
+ */
+export const pointAt = (page, ns, name) =>
+  until(`the pointer on ${name}`, async () => {
+    const { x, y } = await blockOf(page, ns, name);
+    await page.mouse.move(x, y);
+    return (await page.evaluate(() => window.watchkeeper.cluster.names[window.watchkeeper.board.marks.hover])) === name && { x, y };
+  });
+
+/** Clicks the block of a Pod. */
+export async function clickOn(page, ns, name) {
+  const { x, y } = await pointAt(page, ns, name);
+  await page.mouse.click(x, y);
+}
+
 /** The distance of two colours: the largest difference of red, green or blue. */
 export const apart = (a, b) => Math.max(...a.map((v, i) => Math.abs(v - b[i])));
 

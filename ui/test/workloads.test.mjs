@@ -9,7 +9,7 @@ import { after, before, test } from 'node:test';
 import { violations } from './axe.mjs';
 import { clean, launch, shot } from './browser.mjs';
 import { api, apply, gateway, kubectl, long, namespace, until } from './cluster.mjs';
-import { blockOf, goTo, openBoard } from './page.mjs';
+import { goTo, openBoard, pointAt } from './page.mjs';
 
 const REPLICAS = 4;
 let browser;
@@ -131,18 +131,23 @@ test('a rollout that stalls shows its pending Pod in the tile; its URL leads the
 
   // Its block is in the tile, and the tooltip and the panel describe the workload.
   await page.keyboard.press('0');
-  const { x, y } = await blockOf(page, ns, pending);
-  await page.mouse.move(x, y);
-  await until('the tooltip of the Pod', async () => (await page.locator('.tooltip').innerText()).includes(pending));
-  const head = await page.evaluate((name) => {
+  const tooltip = async () => (await page.locator('.tooltip').allInnerTexts()).join();
+  await until('the tooltip of the Pod', async () => {
+    await pointAt(page, ns, pending);
+    return (await tooltip()).includes(pending);
+  });
+  const head = () => page.evaluate((name) => {
     const { board, engine } = window.watchkeeper;
     const tile = engine.layout.byName.get(name);
     const box = document.querySelector('.board').getBoundingClientRect();
     return { x: box.left + board.camera.toScreenX(tile.x + tile.w / 2), y: box.top + board.camera.toScreenY(tile.y + engine.layout.head / 2) };
   }, web());
-  await page.mouse.move(head.x, head.y);
-  await until('the tooltip of the Deployment', async () => (await page.locator('.tooltip').innerText()).includes(`ReplicaSet ${good}: ${now[0][1].length} pods`));
-  await page.mouse.click(head.x, head.y);
+  const { x, y } = await until('the tooltip of the Deployment', async () => {
+    const { x, y } = await head();
+    await page.mouse.move(x, y);
+    return (await tooltip()).includes(`ReplicaSet ${good}: ${now[0][1].length} pods`) && { x, y };
+  });
+  await page.mouse.click(x, y);
   await until('its panel', async () => (await page.locator('.panel h2').innerText()).replaceAll('\n', ' ') === 'Deployment web');
   await until('its URL', () => new URL(page.url()).searchParams.get('sel') === `/apis/apps/v1/namespaces/${ns}/deployments/web`);
   assert.equal(await page.evaluate(() => window.watchkeeper.board.marks.selectedTile), web());
