@@ -51,6 +51,7 @@ var scenarios = []scenario{
 	{"revoked", revoked},
 	{"few", few},
 	{"hostile", hostile},
+	{"start", starting},
 }
 
 // sizes are the numbers of the scenarios.

@@ -51,6 +51,7 @@ func TestAll(t *testing.T) {
 		`(?m)^BenchmarkHostile/with=no .* 0 refused 0 cut `:                                                      2,
 		`(?m)^BenchmarkHostile/with=yes .* [1-9][0-9]* hostile-answers$`:                                         2,
 		`(?m)^BenchmarkHostileShare `: 2,
+		`(?m)^BenchmarkStart/of=(namespaces|secrets)/from=(direct|gateway) 40 [0-9.]+ p50-ms [0-9.]+ p99-ms$`: 2 * 4,
 	} {
 		if n := len(regexp.MustCompile(want).FindAllString(out.String(), -1)); n != times {
 			t.Errorf("%q is there %d times, want %d, in\n%s", want, n, times, out.Bytes())

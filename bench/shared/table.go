@@ -77,6 +77,17 @@ func goals(s sizes) []report.Goal {
 			report.Goal{Title: title + "SubjectAccessReviews per user concerned", Key: "Revoked/of=" + of.name + " accessreviews/user-concerned"},
 			report.Goal{Title: title + "per minute and other user", Key: "Revoked/of=" + of.name + " accessreviews/min/other", Max: maxPerMinute})
 	}
+	for _, of := range []struct{ resource, says string }{{"namespaces", "the Namespaces"}, {"secrets", fmt.Sprint(idleObjects, " Secrets")}} {
+		for _, from := range []struct {
+			name, says string
+			p50, p99   float64
+		}{{"direct", "the API server", 0, 0}, {"gateway", "the gateway in local mode", 15, 150}} {
+			title, key := fmt.Sprintf("end bookmark of %s, idle, from %s: ", of.says, from.says), "Start/of="+of.resource+"/from="+from.name
+			all = append(all,
+				report.Goal{Title: title + "p50", Key: key + " p50-ms", Unit: "ms", Max: from.p50},
+				report.Goal{Title: title + "p99", Key: key + " p99-ms", Unit: "ms", Max: from.p99})
+		}
+	}
 	const beside = "beside a hostile user: "
 	for _, with := range []string{"no", "yes"} {
 		title := beside

@@ -244,7 +244,7 @@ func (s *live) exactly(ctx context.Context, q *query, rv uint64, limit int64) (s
 // watch implements store.
 func (s *live) watch(ctx context.Context, q *query) (watchStart, error) {
 	initial := q.SendsInitialEvents()
-	v := s.view
+	v, now := s.view, s.view.RV
 	if q.Options.ResourceVersion == "" {
 		switch { // no bookmark of Events comes in time for a proof
 		case q.Resource.Uncached() && s.alone && !s.projection:
@@ -254,12 +254,11 @@ func (s *live) watch(ctx context.Context, q *query) (watchStart, error) {
 		}
 		// The watch begins now, or with the state of now: it includes every write that
 		// was acknowledged before the request.
-		fresh, err := s.res.Fresh(ctx)
-		if err != nil {
+		var err error
+		if v, now, err = s.res.FreshState(ctx); err != nil {
 			s.h.log.Debug("no proof of freshness", "resource", q.Resource.String(), "err", err)
 			return watchStart{}, &decline{unproven: true}
 		}
-		v = fresh
 	}
 	if initial && v.RV < q.RV {
 		return watchStart{}, errDeclined // the API server waits for the RV, or refuses it as too large
@@ -279,7 +278,7 @@ func (s *live) watch(ctx context.Context, q *query) (watchStart, error) {
 	case diverged:
 		start.rv, start.expired = v.RV, otherHistory
 	case initial || q.RV == 0:
-		start.rv = v.RV
+		start.state.rv, start.rv = now, now
 	case !s.projection && inGap:
 		// The API server cannot resume it either: the client may have received a part of
 		// the gap's events (ADR 2).

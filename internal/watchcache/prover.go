@@ -77,12 +77,14 @@ type prover struct {
 
 	quick upstream.FreshCall[uint64]
 	full  upstream.FreshCall[proof]
+	same  upstream.FreshCall[proof] // of the state only, see freshState
 }
 
 func newProver(up *upstream.Server, id kube.Resource, t *timeline.Timeline, status func() reflector.Status, doubt func(error), behind func(), b *upstream.Background) *prover {
 	p := &prover{up: up, id: id, timeline: t, status: status, doubt: doubt, behind: behind}
 	p.quick = upstream.FreshCall[uint64]{Ask: p.catchUp, Background: b, Timeout: quickTimeout, Pause: proofPause, ErrPaused: errNoProof}
 	p.full = upstream.FreshCall[proof]{Ask: p.prove, Background: b, Timeout: proofTimeout, Pause: proofPause, ErrPaused: errNoProof}
+	p.same = upstream.FreshCall[proof]{Ask: p.compare, Background: b, Timeout: quickTimeout, Pause: proofPause, ErrPaused: errNoProof}
 	return p
 }
 
@@ -228,12 +230,7 @@ func (p *prover) askBookmark() {
 
 // upstreamRV returns the RV of a consistent list.
 func (p *prover) upstreamRV(ctx context.Context) (uint64, error) {
-	resp, err := p.ask(ctx, url.Values{"limit": {"1"}})
-	if err != nil {
-		return 0, err
-	}
-	defer resp.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+	body, err := p.read(ctx, p.id.Path(), "application/json", url.Values{"limit": {"1"}})
 	if err != nil {
 		return 0, err
 	}
@@ -244,8 +241,19 @@ func (p *prover) upstreamRV(ctx context.Context) (uint64, error) {
 	return list.RV, nil
 }
 
-func (p *prover) ask(ctx context.Context, query url.Values) (*http.Response, error) {
-	req := p.up.NewRequest(ctx, http.MethodGet, p.id.Path(), query.Encode())
+// read returns the body of an answer, as far as it is not too long.
+func (p *prover) read(ctx context.Context, path, accept string, query url.Values) ([]byte, error) {
+	resp, err := p.ask(ctx, path, accept, query)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	return io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+}
+
+func (p *prover) ask(ctx context.Context, path, accept string, query url.Values) (*http.Response, error) {
+	req := p.up.NewRequest(ctx, http.MethodGet, path, query.Encode())
+	req.Header.Set("Accept", accept)
 	resp, err := p.up.Transport.RoundTrip(req)
 	if err != nil {
 		return nil, upstream.Redacted(err)

@@ -161,7 +161,7 @@ var errCompacted = fmt.Errorf("%w: the events are compacted", errNoProof)
 // replay watches until it has received everything up to x. It fails with errLags if that
 // does not happen, but may with another API server.
 func (p *prover) replay(ctx context.Context, of replay, x uint64) (replayed, error) {
-	resp, err := p.ask(ctx, url.Values{
+	resp, err := p.ask(ctx, p.id.Path(), "application/json", url.Values{
 		"watch": {"true"}, "allowWatchBookmarks": {"true"}, "timeoutSeconds": {"3"},
 		"resourceVersion": {kube.FormatRV(of.from)},
 	})

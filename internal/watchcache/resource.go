@@ -349,6 +349,13 @@ func (res *Resource) listed(otherColumns bool) {
 // read that was answered before.
 func (res *Resource) Fresh(ctx context.Context) (*timeline.View, error) { return res.prover.fresh(ctx) }
 
+// FreshState returns a view, and an RV at which the upstream's state is that of the view and
+// before which it was not at the time of the call: normally within milliseconds, if the
+// collection is small. The RV may be above the view's.
+func (res *Resource) FreshState(ctx context.Context) (*timeline.View, uint64, error) {
+	return res.prover.freshState(ctx)
+}
+
 // FreshSoon is Fresh for a reader that cannot wait: it fails soon unless the
 // resource is busy, and at once for a while after it failed.
 func (res *Resource) FreshSoon(ctx context.Context) (*timeline.View, error) {

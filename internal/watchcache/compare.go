@@ -1,0 +1,147 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package watchcache
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"strconv"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/informer/scan"
+	"github.com/watchkeeper/watchkeeper/internal/timeline"
+)
+
+// maxCompared is the largest collection, in objects, that is compared with the upstream's: a
+// list of their metadata takes the API server a few milliseconds.
+const maxCompared = 1000
+
+// metadataList is a list of metadata in protobuf, which is a fifth of the work of JSON. It is
+// of custom resources too; an aggregated API server may not have it.
+const metadataList = runtime.ContentTypeProtobuf + ";as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+
+// freshState returns a view, and an RV at which the upstream's state is that of the view. The
+// upstream was not beyond that RV before the call. It is enough for a reader that begins with
+// a state, as a WATCH without an RV does: it gets the view's objects, this RV, and the events
+// above it. The RV may be above the head, which stays where it is: that the state is the same
+// does not show that nothing happened in between. Unlike [prover.fresh] it does not wait for a
+// bookmark if the collection is small; of a large one it is fresh.
+func (p *prover) freshState(ctx context.Context) (*timeline.View, uint64, error) {
+	if v := p.timeline.View(); v != nil && v.Len() <= maxCompared {
+		switch same, err := p.same.Do(ctx); {
+		case errors.Is(err, errDiverged):
+			return nil, 0, err
+		case err == nil && p.certain() == nil:
+			return same.view, same.rv, nil
+		}
+	}
+	v, err := p.fresh(ctx)
+	if err != nil {
+		return nil, 0, err
+	}
+	return v, v.RV, nil
+}
+
+// compare lists the metadata of the upstream's objects, and waits shortly for the timeline to
+// have the same objects at the same RVs, or to reach the list's RV. The view of the proof has
+// the state of its RV.
+func (p *prover) compare(ctx context.Context) (proof, error) {
+	before := p.timeline.View()
+	asked := time.Now()
+	list, rv, err := p.listMetadata(ctx)
+	if err != nil {
+		return proof{}, err
+	}
+	if rv < before.RV {
+		return proof{}, p.diverged(before, fmt.Errorf("%w: the upstream is at %d, behind the head %d", errDiverged, rv, before.RV))
+	}
+	soon, cancel := context.WithTimeoutCause(ctx, quickWait, errBehind)
+	defer cancel()
+	for {
+		v := p.timeline.View()
+		switch {
+		case v.Epoch() != before.Epoch():
+			return proof{}, errNoProof
+		case v.RV >= rv:
+			p.current.Store(asked.UnixNano())
+			return proof{v, v.RV}, nil
+		case sameState(&v.Snapshot, list):
+			return proof{v, rv}, p.sameNewest(ctx, &v.Snapshot)
+		}
+		if _, err := p.timeline.WaitRV(soon, v.RV+1); err != nil {
+			return proof{}, err
+		}
+	}
+}
+
+// sameState reports whether a list has the objects of a snapshot, at the same RVs.
+func sameState(s *timeline.Snapshot, list []metav1.PartialObjectMetadata) bool {
+	if s.Len() != len(list) {
+		return false
+	}
+	for i := range list {
+		m := &list[i].ObjectMeta
+		o := s.Get(kube.MakeKey(m.Namespace, m.Name))
+		if o == nil || o.UID != string(m.UID) || strconv.FormatUint(o.RV, 10) != m.ResourceVersion {
+			return false
+		}
+	}
+	return true
+}
+
+// sameNewest fails unless the upstream's newest object has the content that the snapshot has.
+// After a restore of etcd, an object can have another one at the same RV; then the newest
+// object is one of those that were written after the backup.
+func (p *prover) sameNewest(ctx context.Context, s *timeline.Snapshot) error {
+	var newest *scan.Object
+	for o := range s.All("", "") {
+		if newest == nil || o.RV > newest.RV {
+			newest = o
+		}
+	}
+	if newest == nil {
+		return nil
+	}
+	// By a list: the gateway need not have the right to get.
+	body, err := p.read(ctx, p.id.ListPath(newest.Key.Namespace()), "application/json",
+		url.Values{"fieldSelector": {"metadata.name=" + newest.Key.Name()}})
+	if err != nil {
+		return err
+	}
+	list, err := scan.ParseList(string(body), newest.Kind)
+	if err == nil && (len(list.Items) != 1 || list.Items[0].JSON != newest.JSON) {
+		err = fmt.Errorf("%w: %s has another content than at %d", errNoProof, newest.Key, newest.RV)
+	}
+	return err
+}
+
+// listMetadata returns the metadata of all objects, and the RV of the list. It has no limit, with
+// which API servers before Kubernetes 1.34 read all objects from etcd.
+func (p *prover) listMetadata(ctx context.Context) ([]metav1.PartialObjectMetadata, uint64, error) {
+	body, err := p.read(ctx, p.id.Path(), metadataList, nil)
+	if err != nil {
+		return nil, 0, err
+	}
+	raw, ok := bytes.CutPrefix(body, []byte("k8s\x00")) // before each object in protobuf
+	if !ok {
+		return nil, 0, fmt.Errorf("%w: a list of metadata is not in protobuf", errNoProof)
+	}
+	var envelope runtime.Unknown
+	var list metav1.PartialObjectMetadataList
+	if err := envelope.Unmarshal(raw); err != nil {
+		return nil, 0, err
+	}
+	if err := list.Unmarshal(envelope.Raw); err != nil {
+		return nil, 0, err
+	}
+	rv, err := kube.ParseRV(list.ResourceVersion)
+	return list.Items, rv, err
+}
