@@ -7,6 +7,7 @@ import (
 	"bufio"
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"net/http"
 	"strings"
 	"time"
@@ -63,6 +64,7 @@ func starting(r *harness) error {
 			took := map[string][]float64{}
 			for i := range startsOf + 1 {
 				for _, s := range servers {
+					time.Sleep(100*time.Millisecond + rand.N(100*time.Millisecond)) // an API server waits for etcd in steps of 100 ms
 					if err := r.update(r.people[0].namespace, 0); err != nil {
 						return err
 					}

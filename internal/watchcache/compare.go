@@ -74,7 +74,7 @@ func (p *prover) compare(ctx context.Context) (proof, error) {
 			p.current.Store(asked.UnixNano())
 			return proof{v, v.RV}, nil
 		case sameState(&v.Snapshot, list):
-			return proof{v, rv}, p.sameNewest(ctx, &v.Snapshot)
+			return proof{v, rv}, p.sameNewest(ctx, &v.Snapshot, rv)
 		}
 		if _, err := p.timeline.WaitRV(soon, v.RV+1); err != nil {
 			return proof{}, err
@@ -97,10 +97,10 @@ func sameState(s *timeline.Snapshot, list []metav1.PartialObjectMetadata) bool {
 	return true
 }
 
-// sameNewest fails unless the upstream's newest object has the content that the snapshot has.
-// After a restore of etcd, an object can have another one at the same RV; then the newest
+// sameNewest fails unless the upstream's newest object at an RV has the content that the snapshot
+// has. After a restore of etcd, an object can have another one at the same RV; then the newest
 // object is one of those that were written after the backup.
-func (p *prover) sameNewest(ctx context.Context, s *timeline.Snapshot) error {
+func (p *prover) sameNewest(ctx context.Context, s *timeline.Snapshot, rv uint64) error {
 	var newest *scan.Object
 	for o := range s.All("", "") {
 		if newest == nil || o.RV > newest.RV {
@@ -110,9 +110,11 @@ func (p *prover) sameNewest(ctx context.Context, s *timeline.Snapshot) error {
 	if newest == nil {
 		return nil
 	}
-	// By a list: the gateway need not have the right to get.
-	body, err := p.read(ctx, p.id.ListPath(newest.Key.Namespace()), "application/json",
-		url.Values{"fieldSelector": {"metadata.name=" + newest.Key.Name()}})
+	// By a list: the gateway need not have the right to get. A consistent one could wait for the
+	// API server's watch cache, which has reached the RV.
+	body, err := p.read(ctx, p.id.ListPath(newest.Key.Namespace()), "application/json", url.Values{
+		"fieldSelector": {"metadata.name=" + newest.Key.Name()}, "resourceVersion": {kube.FormatRV(rv)}, "resourceVersionMatch": {"NotOlderThan"},
+	})
 	if err != nil {
 		return err
 	}
