@@ -131,7 +131,7 @@ func (f *fakeAPI) control(w http.ResponseWriter, r *fakeapi.Request, next func(h
 		return
 	}
 	switch {
-	case what == "latest" && gate != nil:
+	case (what == "latest" || what == "list" && ours) && gate != nil:
 		arrivals <- struct{}{}
 		<-gate
 	case what == "watch" && ours:

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/time/rate"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/watchkeeper/watchkeeper/informer/kube"
@@ -61,6 +62,8 @@ type Cache struct {
 	ctx  context.Context // of all watches
 	stop context.CancelFunc
 	wg   sync.WaitGroup // of the watches
+	// compared limits what the upstream lists for proofs of the state, see [prover].
+	compared *rate.Limiter
 
 	mu      sync.Mutex // guards what follows, and the readers of resources
 	watches map[kube.Resource]*watch
@@ -83,7 +86,7 @@ func New(opts Options) *Cache {
 	opts.DiskTimeout = cmp.Or(opts.DiskTimeout, defaultDiskTimeout)
 	ctx, stop := context.WithCancel(context.Background())
 	return &Cache{
-		opts: opts, ctx: ctx, stop: stop,
+		opts: opts, ctx: ctx, stop: stop, compared: newCompared(),
 		watches: map[kube.Resource]*watch{},
 		watched: map[kube.Resource]*Resource{},
 		refused: map[kube.Resource]refused{},

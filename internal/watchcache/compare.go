@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"time"
 
+	"golang.org/x/time/rate"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -20,20 +21,31 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/timeline"
 )
 
-// maxCompared is the largest collection, in objects, that is compared with the upstream's: a
-// list of their metadata takes the API server a few milliseconds.
-const maxCompared = 1000
+const (
+	// maxCompared is the largest collection, in objects, that is compared with the upstream's.
+	maxCompared = 1000
+	// comparedRate and comparedBurst are of how many objects the upstream lists the metadata in a
+	// second, of all resources together, and at once: a user who opens one watch after the
+	// other must not make it list without end. A comparison counts as some objects more.
+	comparedRate  = 5000
+	comparedBurst = 50_000
+	comparison    = 100
+)
 
-// metadataList is a list of metadata in protobuf, which is a fifth of the work of JSON. It is
-// of custom resources too; an aggregated API server may not have it.
+// metadataList is a list of metadata in protobuf. It is of custom resources too; an aggregated
+// API server may not have it.
 const metadataList = runtime.ContentTypeProtobuf + ";as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+
+// newCompared returns the limit of a cache's comparisons, in objects.
+func newCompared() *rate.Limiter { return rate.NewLimiter(comparedRate, comparedBurst) }
 
 // freshState returns a view, and an RV at which the upstream's state is that of the view. The
 // upstream was not beyond that RV before the call. It is enough for a reader that begins with
 // a state, as a WATCH without an RV does: it gets the view's objects, this RV, and the events
 // above it. The RV may be above the head, which stays where it is: that the state is the same
 // does not show that nothing happened in between. Unlike [prover.fresh] it does not wait for a
-// bookmark if the collection is small; of a large one it is fresh.
+// bookmark if the collection is small. It is fresh for a large one, and while there are too many
+// calls.
 func (p *prover) freshState(ctx context.Context) (*timeline.View, uint64, error) {
 	if v := p.timeline.View(); v != nil && v.Len() <= maxCompared {
 		switch same, err := p.same.Do(ctx); {
@@ -55,6 +67,9 @@ func (p *prover) freshState(ctx context.Context) (*timeline.View, uint64, error)
 // the state of its RV.
 func (p *prover) compare(ctx context.Context) (proof, error) {
 	before := p.timeline.View()
+	if !p.compared.AllowN(time.Now(), before.Len()+comparison) {
+		return proof{}, errNoProof
+	}
 	asked := time.Now()
 	list, rv, err := p.listMetadata(ctx)
 	if err != nil {

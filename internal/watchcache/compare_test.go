@@ -54,7 +54,7 @@ func newLagging(t *testing.T) *lagging {
 	rv := l.api.Put("pods", pod("a"))
 	l.tl.Reset(&scan.List{Kind: "PodList", APIVersion: "v1", ItemKind: "Pod", Typed: true, RV: rv, Items: []*scan.Object{l.object("a")}})
 	watching := func() reflector.Status { return reflector.Status{Phase: reflector.Watching} }
-	l.p = newProver(up, kube.Resource{Version: "v1", Name: "pods"}, l.tl, watching, func(error) {}, func() {}, b)
+	l.p = newProver(up, kube.Resource{Version: "v1", Name: "pods"}, l.tl, watching, func(error) {}, func() {}, newCompared(), b)
 	return l
 }
 
@@ -115,6 +115,10 @@ func TestFreshState(t *testing.T) {
 			l.refuse = true
 			l.api.Advance(20)
 		}, "a", false, 1},
+		"after many others": {func(l *lagging) {
+			l.p.compared.AllowN(time.Now(), comparedBurst)
+			l.api.Advance(20)
+		}, "a", false, 0},
 		"too many": {func(l *lagging) {
 			for i := range maxCompared {
 				l.api.Put("pods", pod(fmt.Sprint("p", i)))

@@ -13,6 +13,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/time/rate"
+
 	"github.com/watchkeeper/watchkeeper/informer/kube"
 	"github.com/watchkeeper/watchkeeper/informer/reflector"
 	"github.com/watchkeeper/watchkeeper/informer/scan"
@@ -78,10 +80,12 @@ type prover struct {
 	quick upstream.FreshCall[uint64]
 	full  upstream.FreshCall[proof]
 	same  upstream.FreshCall[proof] // of the state only, see freshState
+	// compared limits the calls of same.
+	compared *rate.Limiter
 }
 
-func newProver(up *upstream.Server, id kube.Resource, t *timeline.Timeline, status func() reflector.Status, doubt func(error), behind func(), b *upstream.Background) *prover {
-	p := &prover{up: up, id: id, timeline: t, status: status, doubt: doubt, behind: behind}
+func newProver(up *upstream.Server, id kube.Resource, t *timeline.Timeline, status func() reflector.Status, doubt func(error), behind func(), compared *rate.Limiter, b *upstream.Background) *prover {
+	p := &prover{up: up, id: id, timeline: t, status: status, doubt: doubt, behind: behind, compared: compared}
 	p.quick = upstream.FreshCall[uint64]{Ask: p.catchUp, Background: b, Timeout: quickTimeout, Pause: proofPause, ErrPaused: errNoProof}
 	p.full = upstream.FreshCall[proof]{Ask: p.prove, Background: b, Timeout: proofTimeout, Pause: proofPause, ErrPaused: errNoProof}
 	p.same = upstream.FreshCall[proof]{Ask: p.compare, Background: b, Timeout: quickTimeout, Pause: proofPause, ErrPaused: errNoProof}

@@ -113,7 +113,7 @@ func TestProofWithReplicas(t *testing.T) {
 				defer b.Stop()
 				tl := timeline.New(timeline.Options{})
 				tl.Reset(&scan.List{Kind: "PodList", APIVersion: "v1", ItemKind: "Pod", Typed: true, RV: 100})
-				p := newProver(up, kube.Resource{Version: "v1", Name: "pods"}, tl, func() reflector.Status { return reflector.Status{Phase: reflector.Watching} }, func(error) {}, func() {}, b)
+				p := newProver(up, kube.Resource{Version: "v1", Name: "pods"}, tl, func() reflector.Status { return reflector.Status{Phase: reflector.Watching} }, func(error) {}, func() {}, newCompared(), b)
 				for range 20 {
 					api.mu.Lock()
 					api.rv += 10
@@ -255,7 +255,7 @@ func TestProofOfOtherHistory(t *testing.T) {
 				}
 				doubts := 0
 				p := newProver(up, kube.Resource{Version: "v1", Name: "pods"}, tl,
-					func() reflector.Status { return reflector.Status{Phase: reflector.Watching} }, func(error) { doubts++ }, func() {}, b)
+					func() reflector.Status { return reflector.Status{Phase: reflector.Watching} }, func(error) { doubts++ }, func() {}, newCompared(), b)
 				test.change(api, before, head)
 				v, err := p.fresh(t.Context())
 				if proven := err == nil && v.RV == api.RV(); proven != test.proven || doubts != test.doubts {

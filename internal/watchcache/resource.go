@@ -68,7 +68,7 @@ func newResource(c *Cache, id kube.Resource, info metav1.APIResource) *Resource 
 		done:   make(chan struct{}), live: make(chan struct{}),
 	}
 	res.Definitions.Changed = func() { c.drop(res) }
-	res.prover = newProver(up, id, res.Timeline, res.Status, res.doubt, res.check, background)
+	res.prover = newProver(up, id, res.Timeline, res.Status, res.doubt, res.check, c.compared, background)
 	res.reacher = &reacher{
 		fresh: res.prover.fresh, head: func() uint64 { return res.Timeline.View().RV }, status: res.Status,
 		needed: func() bool { return res.OpenWatches() > 0 },
@@ -349,8 +349,8 @@ func (res *Resource) listed(otherColumns bool) {
 // read that was answered before.
 func (res *Resource) Fresh(ctx context.Context) (*timeline.View, error) { return res.prover.fresh(ctx) }
 
-// FreshState returns a view, and an RV at which the upstream's state is that of the view and
-// before which it was not at the time of the call: normally within milliseconds, if the
+// FreshState returns a view, and an RV at which the upstream's state is that of the view, and
+// which the upstream had not passed at the time of the call: normally within milliseconds if the
 // collection is small. The RV may be above the view's.
 func (res *Resource) FreshState(ctx context.Context) (*timeline.View, uint64, error) {
 	return res.prover.freshState(ctx)
