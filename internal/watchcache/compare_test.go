@@ -30,6 +30,7 @@ type lagging struct {
 	p      *prover
 	lists  int  // of metadata
 	refuse bool // them
+	doubts int
 }
 
 // newLagging returns a timeline that has the Pod ns/a, and is at the API server's RV.
@@ -54,7 +55,7 @@ func newLagging(t *testing.T) *lagging {
 	rv := l.api.Put("pods", pod("a"))
 	l.tl.Reset(&scan.List{Kind: "PodList", APIVersion: "v1", ItemKind: "Pod", Typed: true, RV: rv, Items: []*scan.Object{l.object("a")}})
 	watching := func() reflector.Status { return reflector.Status{Phase: reflector.Watching} }
-	l.p = newProver(up, kube.Resource{Version: "v1", Name: "pods"}, l.tl, watching, func(error) {}, func() {}, newCompared(), b)
+	l.p = newProver(up, kube.Resource{Version: "v1", Name: "pods"}, l.tl, watching, func(error) { l.doubts++ }, func() {}, newCompared(), b)
 	return l
 }
 
@@ -177,51 +178,4 @@ func TestWatchOfFreshState(t *testing.T) {
 			t.Errorf("%v, %v", got, err)
 		}
 	})
-}
-
-// TestFreshStateOfOtherHistory: of an API server that was restored from a backup, the state is
-// not taken for that of the timeline, unless it is the same.
-func TestFreshStateOfOtherHistory(t *testing.T) {
-	for name, test := range map[string]struct {
-		change func(l *lagging, before *fakeapi.Backup)
-		want   string
-	}{
-		"behind":             {func(l *lagging, before *fakeapi.Backup) { l.api.Restore(before, 0) }, errNoProof.Error()},
-		"without the change": {func(l *lagging, before *fakeapi.Backup) { l.api.Restore(before, 0); l.api.Advance(20) }, errNoProof.Error()},
-		"another change": {func(l *lagging, before *fakeapi.Backup) {
-			l.api.Restore(before, 0)
-			l.api.Advance(1)
-			l.api.Put("pods", pod("a"))
-			l.api.Advance(20)
-		}, errNoProof.Error()},
-		"another object": {func(l *lagging, before *fakeapi.Backup) {
-			l.api.Restore(before, 0)
-			l.api.Delete("pods", "ns/a")
-			l.api.Put("pods", pod("a"))
-			l.api.Advance(20)
-		}, errNoProof.Error()},
-		"another content at the same RV": {func(l *lagging, before *fakeapi.Backup) {
-			l.api.Restore(before, 0)
-			l.api.Put("pods", `{"metadata":{"namespace":"ns","name":"a"},"spec":{"nodeName":"x"}}`)
-			l.api.Advance(20)
-		}, errNoProof.Error()},
-		"the same change": {func(l *lagging, before *fakeapi.Backup) {
-			l.api.Restore(before, 0)
-			l.api.Put("pods", pod("a"))
-			l.api.Advance(20)
-		}, "a"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				l := newLagging(t)
-				before := l.api.Backup()
-				l.api.Put("pods", pod("a"))
-				l.apply(kube.Modified, l.object("a"))
-				test.change(l, before)
-				if _, rv, names, _ := l.fresh(); !strings.HasPrefix(names, test.want) {
-					t.Errorf("%q at %d", names, rv)
-				}
-			})
-		})
-	}
 }

@@ -212,57 +212,54 @@ func TestProofOfOtherHistory(t *testing.T) {
 				api.Advance(20)
 			}, false, 1,
 		},
+		"restored, with the same event": {
+			func(api *fakeapi.Server, before *fakeapi.Backup, _ uint64) {
+				api.Restore(before, 0)
+				api.Put("pods", pod("a"))
+				api.Advance(20)
+			}, true, 0,
+		},
 		"restored, and behind": {
 			func(api *fakeapi.Server, before *fakeapi.Backup, _ uint64) { api.Restore(before, 0) }, false, 1,
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				api := fakeapi.New(fakeapi.Options{})
-				network := fakeapi.NewNetwork(api)
-				defer network.Close()
-				up, err := upstream.New(&rest.Config{Host: "http://upstream", Transport: network}, upstream.Options{})
+		for what, prove := range map[string]func(l *lagging) (uint64, error){
+			"with the head": func(l *lagging) (uint64, error) {
+				v, err := l.p.fresh(l.t.Context())
 				if err != nil {
-					t.Fatal(err)
+					return 0, err
 				}
-				b := upstream.NewBackground()
-				defer b.Stop()
-				tl := timeline.New(timeline.Options{})
-				object := func(rv uint64) *scan.Object {
-					o, err := scan.ParseObject(api.Get("pods", "ns/a"))
-					if err != nil || o.RV != rv {
-						t.Fatal(o, err)
+				return v.RV, nil
+			},
+			"of the state": func(l *lagging) (uint64, error) {
+				_, rv, err := l.p.freshState(l.t.Context())
+				return rv, err
+			},
+		} {
+			t.Run(name+"/"+what, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					l := newLagging(t)
+					before := l.api.Backup()
+					head := l.api.Put("pods", pod("a"))
+					l.apply(kube.Modified, l.object("a"))
+					switch {
+					case strings.HasPrefix(name, "after a list"):
+						listed := head
+						if strings.Contains(name, "before it") {
+							listed += 10
+						}
+						l.tl.Reset(&scan.List{Kind: "PodList", APIVersion: "v1", ItemKind: "Pod", Typed: true, RV: listed, Items: []*scan.Object{l.object("a")}})
+					case strings.Contains(name, "after the last event"):
+						l.tl.Advance(l.tl.View(), head+10) // as another proof did
 					}
-					return o
-				}
-				rv := api.Put("pods", pod("a"))
-				tl.Reset(&scan.List{Kind: "PodList", APIVersion: "v1", ItemKind: "Pod", Typed: true, RV: rv, Items: []*scan.Object{object(rv)}})
-				before := api.Backup()
-				head := api.Put("pods", pod("a"))
-				if err := tl.Apply(scan.Frame{Type: kube.Modified, Object: object(head)}); err != nil {
-					t.Fatal(err)
-				}
-				tl.Flush()
-				switch {
-				case strings.HasPrefix(name, "after a list"):
-					listed := head
-					if strings.Contains(name, "before it") {
-						listed += 10
+					test.change(l.api, before, head)
+					rv, err := prove(l)
+					if proven := err == nil && rv == l.api.RV(); proven != test.proven || l.doubts != test.doubts {
+						t.Errorf("%v, %d doubts", err, l.doubts)
 					}
-					tl.Reset(&scan.List{Kind: "PodList", APIVersion: "v1", ItemKind: "Pod", Typed: true, RV: listed, Items: []*scan.Object{object(head)}})
-				case strings.Contains(name, "after the last event"):
-					tl.Advance(tl.View(), head+10) // as another proof did
-				}
-				doubts := 0
-				p := newProver(up, kube.Resource{Version: "v1", Name: "pods"}, tl,
-					func() reflector.Status { return reflector.Status{Phase: reflector.Watching} }, func(error) { doubts++ }, func() {}, newCompared(), b)
-				test.change(api, before, head)
-				v, err := p.fresh(t.Context())
-				if proven := err == nil && v.RV == api.RV(); proven != test.proven || doubts != test.doubts {
-					t.Errorf("%v, %d doubts", err, doubts)
-				}
+				})
 			})
-		})
+		}
 	}
 }
 
