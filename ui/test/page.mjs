@@ -80,7 +80,11 @@ export const pointAt = (page, ns, name) =>
   until(`the pointer on ${name}`, async () => {
     const { x, y } = await blockOf(page, ns, name);
     await page.mouse.move(x, y);
-    return (await page.evaluate(() => window.watchkeeper.cluster.names[window.watchkeeper.board.marks.hover])) === name && { x, y };
+    const there = await page.evaluate(([ns, name]) => {
+      const { board: { marks: { hover } }, cluster } = window.watchkeeper;
+      return cluster.names[hover] === name && cluster.strings[cluster.namespace[hover]] === ns;
+    }, [ns, name]);
+    return there && { x, y };
   });
 
 /** Clicks the block of a Pod. */
