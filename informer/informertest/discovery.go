@@ -53,7 +53,7 @@ type (
 func (s *Server) serveDiscovery(w http.ResponseWriter, r *Request) {
 	switch path := strings.Trim(r.URL.Path, "/"); path {
 	case "version":
-		WriteJSON(w, http.StatusOK, map[string]string{"major": "1", "minor": "36", "gitVersion": "v1.36.3"})
+		WriteJSON(w, http.StatusOK, map[string]string{"major": "1", "minor": "37", "gitVersion": "v1.37.2"})
 	case "api":
 		WriteJSON(w, http.StatusOK, apiVersions{typeMeta{"APIVersions", "v1"}, []string{"v1"}})
 	case "apis":

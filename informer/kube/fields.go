@@ -25,8 +25,8 @@ type Field struct {
 // "spec.nodeName". ok is false when the table does not have the resource or the
 // field; the API server decides whether that is an error.
 //
-// The table is as of Kubernetes 1.36. All versions of a resource have the same
-// fields.
+// The table is as of Kubernetes 1.37, without spec.pool.name of ResourceSlices, which
+// older API servers refuse. All versions of a resource have the same fields.
 func (r Resource) Field(label string) (f Field, ok bool) {
 	if !r.BuiltIn() {
 		return Field{}, false
@@ -78,6 +78,7 @@ var builtIn = map[string][]string{
 	"flowcontrol.apiserver.k8s.io": {"flowschemas", "prioritylevelconfigurations"},
 	"internal.apiserver.k8s.io":    {"storageversions"},
 	"networking.k8s.io":            {"ingressclasses", "ingresses", "ipaddresses", "networkpolicies", "servicecidrs"},
+	"lifecycle.k8s.io":             {"evictionrequests", "evictions"},
 	"node.k8s.io":                  {"runtimeclasses"},
 	"policy":                       {"poddisruptionbudgets"},
 	"rbac.authorization.k8s.io":    {"clusterrolebindings", "clusterroles", "rolebindings", "roles"},
@@ -85,7 +86,7 @@ var builtIn = map[string][]string{
 		"deviceclasses", "devicetaintrules", "resourceclaims", "resourceclaimtemplates",
 		"resourcepoolstatusrequests", "resourceslices",
 	},
-	"scheduling.k8s.io": {"podgroups", "priorityclasses", "workloads"},
+	"scheduling.k8s.io": {"compositepodgroups", "podgroups", "priorityclasses", "workloads"},
 	"storage.k8s.io": {
 		"csidrivers", "csinodes", "csistoragecapacities", "storageclasses", "volumeattachments",
 		"volumeattributesclasses",

@@ -229,9 +229,19 @@ spec:
 ---
 {apiVersion: coordination.k8s.io/v1beta1, kind: LeaseCandidate, metadata: {name: fields, namespace: NAMESPACE}, spec: {leaseName: l, binaryVersion: 1.36.0, emulationVersion: 1.36.0, strategy: OldestEmulationVersion}}
 ---
-{apiVersion: scheduling.k8s.io/v1alpha2, kind: Workload, metadata: {name: fields, namespace: NAMESPACE}, spec: {podGroupTemplates: [{name: g, schedulingPolicy: {basic: {}}}]}}
+{apiVersion: scheduling.k8s.io/v1beta1, kind: Workload, metadata: {name: fields, namespace: NAMESPACE}, spec: {podGroupTemplates: [{name: g, schedulingPolicy: {basic: {}}}]}}
 ---
-{apiVersion: scheduling.k8s.io/v1alpha2, kind: PodGroup, metadata: {name: fields, namespace: NAMESPACE}, spec: {schedulingPolicy: {basic: {}}}}
+{apiVersion: scheduling.k8s.io/v1beta1, kind: PodGroup, metadata: {name: fields, namespace: NAMESPACE}, spec: {schedulingPolicy: {basic: {}}}}
+---
+apiVersion: scheduling.k8s.io/v1alpha3
+kind: CompositePodGroup
+metadata: {name: fields, namespace: NAMESPACE}
+spec: {workloadRef: {workloadName: fields, templateName: g}, schedulingPolicy: {basic: {}}}
+---
+apiVersion: lifecycle.k8s.io/v1alpha1
+kind: EvictionRequest
+metadata: {name: fields, namespace: NAMESPACE}
+spec: {target: {pod: {name: fields-plain, uid: 00000000-0000-0000-0000-000000000000}}, requester: example.com/fields, intent: Eviction}
 ---
 {apiVersion: storagemigration.k8s.io/v1beta1, kind: StorageVersionMigration, metadata: {name: fields}, spec: {resource: {group: example.com, resource: nothings}}}
 `

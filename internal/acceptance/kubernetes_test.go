@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// minor is the minor version of the control plane's Kubernetes, such as 36. What a test
+// minor is the minor version of the control plane's Kubernetes, such as 37. What a test
 // expects of another version depends on it.
 var minor int
 
@@ -18,13 +18,16 @@ var minor int
 // minor version that knows them (pkg/features/kube_features.go of Kubernetes): an API
 // server does not start with a gate that it does not know.
 var betas = map[string]int{
-	"ClusterTrustBundle":        27,
-	"PodCertificateRequest":     34,
-	"DRADeviceTaintRules":       35, // before, runtime-config is enough
-	"DRAResourcePoolStatus":     36,
-	"GenericWorkload":           35,
-	"StorageVersionMigrator":    30,
-	"CoordinatedLeaderElection": 31,
+	"ClusterTrustBundle":              27,
+	"PodCertificateRequest":           34,
+	"DRADeviceTaintRules":             35, // before, runtime-config is enough
+	"DRAResourcePoolStatus":           36,
+	"GenericWorkload":                 35,
+	"TopologyAwareWorkloadScheduling": 36,
+	"CompositePodGroup":               37,
+	"EvictionRequestAPI":              37,
+	"StorageVersionMigrator":          30,
+	"CoordinatedLeaderElection":       31,
 }
 
 // betaGates returns the flag's value for those betas that the control plane knows.
@@ -50,8 +53,10 @@ var newKinds = map[string]struct {
 	"MutatingAdmissionPolicy":        {since: 36, before: "admissionregistration.k8s.io/v1beta1"},
 	"MutatingAdmissionPolicyBinding": {since: 36, before: "admissionregistration.k8s.io/v1beta1"},
 	"ResourcePoolStatusRequest":      {since: 36},
-	"Workload":                       {since: 36}, // 1.35 has another schema
-	"PodGroup":                       {since: 36},
+	"Workload":                       {since: 37}, // older versions have others
+	"PodGroup":                       {since: 37},
+	"CompositePodGroup":              {since: 37},
+	"EvictionRequest":                {since: 37},
 	"StorageVersionMigration": {
 		since: 35, before: "storagemigration.k8s.io/v1alpha1",
 		changes: []string{"resource: nothings", "resource: nothings, version: v1"},

@@ -334,6 +334,9 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	out := r.Clone(r.Context())
 	out.URL.Scheme, out.URL.Host, out.Host, out.RequestURI = p.base.Scheme, p.base.Host, "", ""
 	out.Header.Del("Connection")
+	if x.watches() { // faults are injected into lines
+		out.Header.Del("Accept-Encoding")
+	}
 	transport := p.transport
 	if out.Header.Get("Authorization") != "" {
 		transport = p.anonymous

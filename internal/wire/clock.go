@@ -28,7 +28,7 @@ const unknownTime = `"\u003cunknown\u003e"`
 var created = since("metadata.creationTimestamp")
 
 // clocks has the columns of the API server's own types whose cells depend on the
-// time, as of Kubernetes 1.36; the column Age, which all types have, is not listed.
+// time, as of Kubernetes 1.37; the column Age, which all types have, is not listed.
 // nil is for a column whose cells only look like ages.
 var clocks = map[string]map[string]clock{
 	"cronjobs.batch":                   {"Last Schedule": since("status.lastScheduleTime")},
@@ -164,12 +164,16 @@ func notAClock(name string) clock {
 	}
 }
 
-// looksLikeAge reports whether a cell is like "5m", "3d4h" or "2 (5m ago)".
+// looksLikeAge reports whether a cell is like "5m", "3d4h", "in 5m", "5m ago" or "2 (5m ago)".
 func looksLikeAge(cell string) bool {
-	if len(cell) < 4 || cell[0] != '"' || cell[1] < '0' || cell[1] > '9' {
+	text, isText := strings.CutPrefix(strings.TrimSuffix(cell, `"`), `"`)
+	if !isText {
 		return false
 	}
-	return strings.HasSuffix(cell, ` ago)"`) || IsAge(cell[1:len(cell)-1])
+	if before, ok := strings.CutSuffix(strings.TrimSuffix(text, ")"), " ago"); ok {
+		text = before[strings.LastIndexAny(before, " (")+1:]
+	}
+	return IsAge(strings.TrimPrefix(text, "in "))
 }
 
 // IsAge reports whether a text is an age as the API server prints it, such as 5m or 3d4h.

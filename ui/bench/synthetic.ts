@@ -74,7 +74,7 @@ function begin(): void {
     rows.setNode({
       name: nodeName(i), ready: lost ? 'Unknown' : 'True', since: now() - 260, created: now() - 8e5, pressure: [], unschedulable: nodes > 20 && i % 41 === 7,
       labels: { 'topology.kubernetes.io/zone': `zone-${'abc'[i % 3]}`, 'node.kubernetes.io/pool': pick(['general', 'general', 'compute', 'memory']), 'kubernetes.io/hostname': nodeName(i) },
-      pods: 110, cpu: 16000, memory: 64 * 2 ** 20, version: 'v1.36.3',
+      pods: 110, cpu: 16000, memory: 64 * 2 ** 20, version: 'v1.37.2',
     });
     const load = Math.round(perNode * (0.55 + 0.75 * random()));
     for (let k = 0; k < load; k++) pods.push(makePod(nodeName(i)));

@@ -46,7 +46,7 @@ func Node(i int) *corev1.Node {
 				condition(corev1.NodePIDPressure, corev1.ConditionFalse, "KubeletHasSufficientPID"),
 				condition(corev1.NodeReady, corev1.ConditionTrue, "KubeletReady"),
 			},
-			NodeInfo: corev1.NodeSystemInfo{KubeletVersion: "v1.36.3", OSImage: "Debian GNU/Linux 13 (trixie)", Architecture: "amd64"},
+			NodeInfo: corev1.NodeSystemInfo{KubeletVersion: "v1.37.2", OSImage: "Debian GNU/Linux 13 (trixie)", Architecture: "amd64"},
 		},
 	}
 }
