@@ -178,7 +178,9 @@ func (e *Encoder) List(f Form, h ListHead, items []*scan.Object) (*Body, error) 
 	var err error
 	switch f.View {
 	case Table:
-		err = e.listTable(b, f, h, items)
+		if items, err = e.markDefault(items); err == nil {
+			err = e.listTable(b, f, h, items)
+		}
 	case Metadata:
 		err = e.listMetadata(b, f, h, items)
 	default:

@@ -6,6 +6,8 @@ package wire
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/watchkeeper/watchkeeper/informer/kube"
@@ -61,6 +63,40 @@ func repeatsColumns(r kube.Resource) bool {
 // FlowSchemas are sorted by precedence.
 func SortsRows(r kube.Resource) bool {
 	return r.GroupResource() == "flowschemas.flowcontrol.apiserver.k8s.io"
+}
+
+// markDefault returns the items of a list with the row of the default StorageClass marked.
+// Since 1.37, the API server marks one, the newest of those that are annotated as the default,
+// and only in a list, so that the row of an object has no mark; up to 1.36, each row has its own.
+// See printStorageClassList in pkg/printers/internalversion of Kubernetes.
+func (e *Encoder) markDefault(items []*scan.Object) ([]*scan.Object, error) {
+	if e.Resource.GroupResource() != "storageclasses.storage.k8s.io" {
+		return items, nil
+	}
+	chosen, newest := -1, time.Time{}
+	for i, o := range items {
+		if !strings.Contains(o.Annotations(), `"storageclass.kubernetes.io/is-default-class":"true"`) &&
+			!strings.Contains(o.Annotations(), `"storageclass.beta.kubernetes.io/is-default-class":"true"`) {
+			continue
+		}
+		meta, err := e.metadata(o)
+		if err != nil {
+			return nil, err
+		}
+		// The items are in the order of their names, the first of which counts.
+		if created := meta.CreationTimestamp.Time; chosen < 0 || created.After(newest) {
+			chosen, newest = i, created
+		}
+	}
+	if chosen < 0 {
+		return items, nil
+	}
+	o := items[chosen]
+	if rest, ok := strings.CutPrefix(o.Row, `"cells":["`+o.Key.Name()+`"`); ok {
+		items = slices.Clone(items)
+		items[chosen] = o.WithRow(`"cells":["`+o.Key.Name()+` (default)"`+rest, o.Columns)
+	}
+	return items, nil
 }
 
 // tableEvent appends the Table of one event. printed are the columnDefinitions to

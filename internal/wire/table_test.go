@@ -152,6 +152,10 @@ func TestClocks(t *testing.T) {
 		{podResource, `{"name":"Ready"}`, at("spec", `{}`), `"1/1"`, `"1/1"`},
 		{podResource, `{"name":"Uptime"}`, at("spec", `{}`), `"3d4h"`, ""},
 		{podResource, `{"name":"Uptime"}`, at("spec", `{}`), `"2 (5m ago)"`, ""},
+		{podResource, `{"name":"Uptime"}`, at("spec", `{}`), `"Started (5m ago)"`, ""},
+		{podResource, `{"name":"Uptime"}`, at("spec", `{}`), `"5m ago"`, ""},
+		{podResource, `{"name":"Uptime"}`, at("spec", `{}`), `"in 3d4h"`, ""},
+		{podResource, `{"name":"Uptime"}`, at("spec", `{}`), `"long ago"`, `"long ago"`},
 		{podResource, `{"name":"Restarts"}`, at("spec", `{}`), `"2"`, `"2"`},
 		{podResource, `{"name":"Count"}`, at("spec", `{}`), `7`, `7`},
 	} {
@@ -167,6 +171,43 @@ func TestClocks(t *testing.T) {
 			t.Errorf("%s: %v", test.column, err)
 		} else if err == nil && !strings.Contains(b.String(), `{"cells":[`+test.want+`],"object":null}`) {
 			t.Errorf("%s %s: %s, want %s", test.column, test.object, b, test.want)
+		}
+	}
+}
+
+// TestDefaultStorageClass: a list marks the newest StorageClass that is annotated as the
+// default, and keeps the marks of an API server that has them in each row; an object has
+// what the API server printed.
+func TestDefaultStorageClass(t *testing.T) {
+	e := tableEncoder(kube.Resource{Group: "storage.k8s.io", Version: "v1", Name: "storageclasses"})
+	const columns = `[{"name":"Name"},{"name":"Provisioner"}]`
+	class := func(name, cell, created, annotation string) *scan.Object {
+		return printed(t, columns, `"cells":["`+cell+`","p"]`, `{"kind":"StorageClass","apiVersion":"storage.k8s.io/v1","metadata":{"name":"`+name+
+			`","resourceVersion":"5","creationTimestamp":"2026-11-21T12:00:0`+created+`Z","annotations":{"x":"y"`+annotation+`}}}`)
+	}
+	const is, was = `,"storageclass.kubernetes.io/is-default-class":"true"`, `,"storageclass.beta.kubernetes.io/is-default-class":"true"`
+	for name, test := range map[string]struct {
+		items []*scan.Object
+		want  []string
+	}{
+		"none":        {[]*scan.Object{class("a", "a", "1", ""), class("b", "b", "1", strings.Replace(is, "true", "false", 1))}, []string{"a", "b"}},
+		"one":         {[]*scan.Object{class("a", "a", "9", ""), class("b", "b", "1", is)}, []string{"a", "b (default)"}},
+		"newest":      {[]*scan.Object{class("a", "a", "1", is), class("b", "b", "2", was), class("c", "c", "1", is)}, []string{"a", "b (default)", "c"}},
+		"same second": {[]*scan.Object{class("a", "a", "1", ""), class("b", "b", "1", is), class("c", "c", "1", is)}, []string{"a", "b (default)", "c"}},
+		"marked":      {[]*scan.Object{class("a", "a (default)", "1", is), class("b", "b (default)", "2", is)}, []string{"a (default)", "b (default)"}},
+	} {
+		got := listOf(t, e, Form{View: Table, Version: "v1", Include: IncludeNone}, ListHead{RV: 9, Columns: columns}, test.items)
+		for _, cell := range test.want {
+			if !strings.Contains(got, `{"cells":["`+cell+`","p"],`) {
+				t.Errorf("%s: no row %q in %s", name, cell, got)
+			}
+		}
+		one, err := e.Object(Form{View: Table, Version: "v1", Include: IncludeNone}, test.items[1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if before, _, _ := strings.Cut(test.items[1].Row, ","); !strings.Contains(one.String(), before) {
+			t.Errorf("%s: %s has no %s", name, one, before)
 		}
 	}
 }
