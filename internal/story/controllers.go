@@ -102,13 +102,14 @@ func (t *teller) jobs() {
 				ep.Title += ": " + span.condition.Brief()
 			}
 			for _, f := range t.failures { // those of its Pods end with it
+				begin, _, _ := t.edges.Bounds(f.from) // its end may be seen before, in the same gap
 				switch {
-				case !f.pod.controlledBy(job.uid) || f.from.After(ep.To):
+				case !f.pod.controlledBy(job.uid) || begin.After(ep.To):
 				case end.severity == api.EpisodeFailed || span.first.initial:
 					f.described = true
 					ep.said, ep.claims = addCause(ep.said, f.fault.cause), append(ep.claims, f.claims...)
 				case !f.ended:
-					f.to, f.ended, f.next = ep.To, true, "its Job completed"
+					f.to, f.ended, f.next = edges.Later(f.from, ep.To), true, "its Job completed"
 				}
 			}
 			if span.first.initial {
@@ -121,6 +122,25 @@ func (t *teller) jobs() {
 			t.add(ep)
 		}
 	}
+}
+
+// laterJobs says in the first line of a CronJob's story, if that is about a Job, what came of the later ones.
+func (t *teller) laterJobs(ep *episode) string {
+	failed, text := 0, ""
+	var end time.Time
+	for _, later := range t.all {
+		switch {
+		case later.rank != rankJob || !later.From.After(ep.From):
+		case later.Severity == api.EpisodeFailed:
+			failed, end = failed+1, later.To
+			text = fmt.Sprintf("; %s failed later, the last one after %s", words.Count(failed, "more Job"), t.took(ep.To, end))
+		case failed > 0:
+			text = fmt.Sprintf("; %s failed later, and the last one was complete", words.Count(failed, "more Job"))
+		default:
+			text = "; the last Job was complete"
+		}
+	}
+	return text
 }
 
 // configKinds are the kinds of objects that configure others, or limit them.

@@ -247,7 +247,8 @@ func (t *teller) replaced(ep *episode, deleted []*thing) []*thing {
 		}
 	}
 	all := slices.DeleteFunc(t.ofKind("Pod"), func(pod *thing) bool {
-		return !isNew(pod) || slices.Contains(deleted, pod) || !slices.ContainsFunc(deleted, func(d *thing) bool {
+		useless := !pod.gone.IsZero() && !slices.ContainsFunc(pod.states, isReady) // it was replaced itself
+		return !isNew(pod) || useless || slices.Contains(deleted, pod) || !slices.ContainsFunc(deleted, func(d *thing) bool {
 			return pod.controlledBy(string(d.controller().UID)) || lost && t.workload(pod) == t.workload(d)
 		})
 	})

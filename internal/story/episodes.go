@@ -273,6 +273,8 @@ func (t *teller) closing(ep *episode) string {
 	case th == nil, t.lives != nil: // the story of a Pod says what that of its workload does
 	case th.last != nil && th.last.episode != ep:
 		return fmt.Sprintf("; %s deleted after %s%s", t.called(th), t.took(ep.From, th.gone), t.again(th))
+	case th.kind == "CronJob" && ep.rank == rankJob:
+		return t.laterJobs(ep)
 	case th.last == nil && slices.Contains(Workloads, th.kind) && !th.final().look().Wanted():
 		i := len(th.states) - 1
 		for i > 0 && !th.states[i-1].look().Wanted() {

@@ -119,13 +119,16 @@ func (t *teller) ready(of name) spans.Counts {
 	return t.readiness[of]
 }
 
-// recovered reports whether a workload had all its Pods at some moment between two troubles.
+// recovered reports whether a workload had all its Pods at some moment between two troubles: they became
+// ready, or its status says that it runs its newest template everywhere.
 func (t *teller) recovered(of name, from, to time.Time) bool {
 	wl := t.byUID[of.uid]
-	return wl != nil && slices.ContainsFunc(t.ready(of).Within(from, to), func(c spans.Count) bool {
+	return wl != nil && (slices.ContainsFunc(t.ready(of).Within(from, to), func(c spans.Count) bool {
 		then := wl.at(c.From)
 		return then != nil && !c.From.Before(from) && then.look().Enough(c.N)
-	})
+	}) || slices.ContainsFunc(wl.states, func(s *state) bool {
+		return !s.at.Before(from) && s.at.Before(to) && s.look().Complete() && s.look().Enough(t.ready(of).At(s.at))
+	}))
 }
 
 // workloadOf returns the workload that an episode is about: that of the story, or the only one

@@ -113,7 +113,8 @@ func rolloutsOf(th *thing, t *teller) (all []*rollout) {
 			if open.done.IsZero() && observed && s.look().Complete() && open.zero == nil {
 				open.done = s.at
 			}
-			if rev := s.look().Metadata.Annotations[revisionAnnotation]; rev != "" && (i > open.begin || s.initial || observed) {
+			rev, same := s.look().Metadata.Annotations[revisionAnnotation], reflect.DeepEqual(template, open.after) // while paused, it may have another
+			if rev != "" && same && (i > open.begin || s.initial || observed) {
 				open.revision = rev
 			}
 		}
@@ -217,11 +218,8 @@ func (t *teller) tellRollout(r, before *rollout) {
 		complete = "complete after " + t.took(r.from, r.done)
 	}
 	blocked, reasons := t.stuck(r)
-	bad := slices.DeleteFunc(slices.Clone(failures), passingFault)
-	if len(bad) == 0 && !done { // otherwise its Pods only took a while to start
-		bad = failures
-	}
-	var unready []*failure // until it was replaced
+	bad := slices.DeleteFunc(slices.Clone(failures), passingFault) // its Pods may only take a while to start
+	var unready []*failure                                         // until it was replaced
 	if over && !done {
 		unready = slices.DeleteFunc(t.failuresOf(r, true), func(f *failure) bool { return f.to.Sub(f.from) <= maxStart || passingFault(f) })
 	}
@@ -244,22 +242,31 @@ func (t *teller) tellRollout(r, before *rollout) {
 		}
 		ep.Title += verb + summary(bad)
 		n.tellDuring(ep)
-		ended := done && !slices.ContainsFunc(bad, func(f *failure) bool {
+		passed := !slices.ContainsFunc(bad, func(f *failure) bool {
 			if f.after != nil && r.end < len(th.states) {
 				return t.order(f.after, th.states[r.end]) >= 0
 			}
 			begin, _, _ := t.edges.Bounds(r.to)
 			return !f.ended || f.to.After(begin)
 		})
-		r.failed, r.recovered, ep.Ongoing = !ended, ended, !over && !ended
-		if ended {
+		recovered, deleted := ends(bad)
+		ended := passed && (done || deleted == 0 && recovered > 0)
+		r.failed, r.recovered, r.undone, ep.Ongoing = !ended, ended && done, ended && !done && over && r.zero == nil, !over && !(ended && done)
+		switch last := lastEnd(bad, r.done); {
+		case !ended:
+		case deleted == 0:
+			ep.Title += ", recovered after " + t.took(r.from, last)
+		default:
+			ep.Title += untilDeleted(recovered, deleted)
+			r.stopped = recovered == 0 && r.zero != nil && within(r.zero.at, r.from, last)
+		}
+		switch {
+		case ended && done:
 			ep.To = lastEnd(bad, r.done)
-			if recovered, deleted := ends(bad); deleted == 0 {
-				ep.Title += ", recovered after " + t.took(r.from, ep.To)
-			} else {
-				ep.Title += untilDeleted(recovered, deleted)
-				r.stopped = recovered == 0 && r.zero != nil && within(r.zero.at, r.from, ep.To)
-			}
+		case ended && over:
+			ep.Title += ", did not complete"
+		case ended:
+			ep.still = "not complete"
 		}
 		r.describes(failures)
 		reasons = slices.DeleteFunc(reasons, func(r string) bool { return strings.HasPrefix(r, "ProgressDeadlineExceeded") })
@@ -353,11 +360,15 @@ func (t *teller) replaces(r, before *rollout, complete string) bool {
 	} else if by != "" {
 		by = " (" + by[1:] + ")"
 	}
+	too := ""
+	if prev.Severity == api.EpisodeFailed {
+		too = ", too"
+	}
 	switch verb += by; {
 	case r.failed:
-		verb += ", which failed, too"
+		verb += ", which failed" + too
 	case r.recovered:
-		verb += ", which failed, too, and recovered"
+		verb += ", which failed" + too + ", and recovered"
 	case r.done.IsZero() && (r.undone || r.zero != nil):
 		verb += ", which did not complete"
 	case complete != "":

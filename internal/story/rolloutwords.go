@@ -79,7 +79,8 @@ func (t *teller) rolloutAt(wl name, at time.Time) string {
 		if !r.done.IsZero() {
 			end = r.done.Add(maxTrail)
 		}
-		if r.entry != nil && r.before != nil && within(at, r.from, end) {
+		begin, _, _ := t.edges.Bounds(r.from) // its Pods may be seen before it, in the same gap
+		if r.entry != nil && r.before != nil && within(at, begin, end) {
 			return "the " + t.describe(r)
 		}
 	}
