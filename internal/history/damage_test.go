@@ -232,3 +232,64 @@ func flip(t *testing.T, disk vfs.FS, rnd *rand.Rand) string {
 		return name
 	}
 }
+
+// TestMissingFile removes one file of a history, as an incomplete copy does: everything that
+// was written is read, or the history is not opened and its files stay as they are. Pebble
+// cannot know that the log of a killed program is missing: the history then ends earlier.
+func TestMissingFile(t *testing.T) {
+	t.Parallel()
+	for _, killed := range []bool{false, true} {
+		for _, steps := range []int{1, 8} { // before and after tables were written
+			mem := vfs.NewCrashableMem()
+			s := newSession(t, mem, newSeed(t))
+			if err := s.open(); err != nil {
+				t.Fatal(err)
+			}
+			for n := range steps {
+				if err := s.step(n); err != nil {
+					t.Fatal(err)
+				}
+			}
+			disk := mem.CrashClone(vfs.CrashCloneCfg{})
+			if err := s.s.Close(); err != nil {
+				t.Fatal(err)
+			}
+			if !killed {
+				disk = mem
+			}
+			for _, name := range must(disk.List("history")) {
+				missingFile(t, s, disk.CrashClone(vfs.CrashCloneCfg{}), name, killed && strings.HasSuffix(name, ".log"))
+			}
+		}
+	}
+}
+
+// missingFile opens the history of a session without a file.
+func missingFile(t *testing.T, s *session, disk vfs.FS, name string, mayEndEarlier bool) {
+	t.Helper()
+	if err := disk.Remove(disk.PathJoin("history", name)); err != nil {
+		t.Fatal(err)
+	}
+	before := hashOf(t, disk, "history")
+	opts := s.opts
+	opts.FS = disk
+	again, err := Open("history", opts)
+	if err != nil {
+		if hashOf(t, disk, "history") != before {
+			t.Errorf("without %s: %v, but the files have changed: %v", name, err, must(disk.List("history")))
+		}
+		if !errors.Is(err, ErrCorrupt) {
+			t.Errorf("without %s: not ErrCorrupt: %v", name, err)
+		}
+		return
+	}
+	st := must(again.Stream(pods))
+	if head := st.Head().RV; head == s.m.rv || mayEndEarlier && head > 0 {
+		checkAll(t, s.m, st)
+	} else if !mayEndEarlier {
+		t.Errorf("without %s: the head is %d, not %d", name, head, s.m.rv)
+	}
+	if err := again.Close(); err != nil {
+		t.Fatal(err)
+	}
+}

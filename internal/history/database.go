@@ -8,7 +8,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync/atomic"
 
@@ -42,6 +44,9 @@ const (
 
 // openDB opens the Pebble database.
 func (s *Store) openDB(readOnly bool) error {
+	if err := s.checkFiles(); err != nil {
+		return err
+	}
 	g, err := failstop.New(s.opts.FS, s.dir, s.opts.Logger)
 	if err != nil {
 		return err
@@ -71,6 +76,12 @@ func (s *Store) openDB(readOnly bool) error {
 		if strings.Contains(err.Error(), "unknown format major version") { // Pebble has no error for it
 			err = fmt.Errorf("%w: %w", ErrNewerFormat, err)
 		}
+		if errors.Is(err, pebble.ErrDBNotPristine) { // Pebble's error does not name it
+			err = corrupt("the file %sformat-version.* is missing", markerPrefix)
+		}
+		if errors.Is(err, fs.ErrNotExist) {
+			err = corrupt("a file is missing: %v", err)
+		}
 		return err
 	}
 	if err := g.Err(); err != nil {
@@ -80,6 +91,25 @@ func (s *Store) openDB(readOnly bool) error {
 	s.db, s.fs = db, g
 	if open, err := s.get([]byte{tableOpen}); err == nil && open != nil {
 		s.opts.Logger.Warn("the history was not closed; it ends with the last acknowledged write", "dir", s.dir, "log", log.replayed)
+	}
+	return nil
+}
+
+// markerPrefix begins the names of two files of Pebble, which are empty: what they say is in
+// their names.
+const markerPrefix = "marker."
+
+// checkFiles fails if there are files of a database, but not the one that names the current
+// MANIFEST. Pebble would create a database there, and remove these files. It places the
+// marker before it writes any log or table.
+func (s *Store) checkFiles() error {
+	names, _ := s.opts.FS.List(s.dir) // the error is Pebble's to return: it may create the directory
+	data := slices.ContainsFunc(names, func(name string) bool {
+		return strings.HasSuffix(name, ".log") || strings.HasSuffix(name, ".sst")
+	})
+	marked := slices.ContainsFunc(names, func(name string) bool { return strings.HasPrefix(name, markerPrefix+"manifest.") })
+	if data && !marked {
+		return corrupt("the file %smanifest.* is missing", markerPrefix)
 	}
 	return nil
 }

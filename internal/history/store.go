@@ -214,6 +214,9 @@ func (s *Store) Close() error {
 			err = s.commit(b)
 		}
 		err = errors.Join(err, b.Close())
+		if err == nil && !s.opts.Temporary {
+			err = s.db.Flush() // so that a copy without the log has everything
+		}
 	}
 	err = errors.Join(err, s.db.Close())
 	s.db = nil

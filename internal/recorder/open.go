@@ -131,6 +131,8 @@ func (r *Recorder) openDir(dir, uid string) (*history.Store, error) {
 		return nil, unusable(err)
 	case errors.Is(err, history.ErrOtherCluster), errors.Is(err, history.ErrNewerFormat):
 		return nil, fmt.Errorf("%w: use another --data-dir, or move this one away", err)
+	case errors.Is(err, history.ErrCorrupt):
+		return nil, fmt.Errorf("%w: put back a whole copy of the directory, with its empty files, or move it away to begin a new record", err)
 	}
 	return store, err
 }

@@ -125,6 +125,32 @@ func TestNewerDirectory(t *testing.T) {
 	}
 }
 
+// TestIncompleteDirectory: a copy without empty files is not recorded into, and the error says
+// what to do.
+func TestIncompleteDirectory(t *testing.T) {
+	api, disk := newFakeAPI(t), vfs.NewMem()
+	g := api.run(t, api.recorder(t, disk))
+	g.recorded(api.write("a", "1"))
+	g.stop()
+	names, err := disk.List("data/cluster-1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		if strings.HasPrefix(name, "marker.") {
+			if err := disk.Remove("data/cluster-1/" + name); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	r := api.recorder(t, disk)
+	defer r.Close()
+	err = r.Open(t.Context())
+	if s, _ := r.Status(); err != nil || s.Recording || !strings.Contains(s.Problem, "put back a whole copy") {
+		t.Errorf("%v, %+v", err, s)
+	}
+}
+
 // TestOldestMetric: the metrics show since when a resource is recorded.
 func TestOldestMetric(t *testing.T) {
 	api := newFakeAPI(t)
