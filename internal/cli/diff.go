@@ -177,14 +177,14 @@ func (o *diffOptions) named(ctx context.Context, args []string) ([]named, error)
 	if err != nil {
 		return nil, err
 	}
-	if len(h.Resources) == 0 {
-		return nil, o.errNothing(h)
-	}
 	var all []named
 	for _, res := range h.Resources {
 		if n, err := r.find(res.Resource); err == nil && (n.namespaced || o.namespace == "") && !isEvents(res.Resource) {
 			all = append(all, n)
 		}
+	}
+	if len(all) == 0 { // perhaps of resources without namespaces only
+		return nil, o.errNothing(h)
 	}
 	o.denied = deniedOf(h)
 	return all, nil

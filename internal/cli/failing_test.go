@@ -117,6 +117,7 @@ func TestDenied(t *testing.T) {
 	newFakeGateway(t, map[string]string{
 		"?namespace=shop":                   `{"recording":{"state":"on"},"resources":[` + pods + `],"denied":["events","secrets"]}`,
 		"":                                  `{"recording":{"state":"on"},"resources":[],"denied":["events","pods","secrets"]}`,
+		"?namespace=foreign":                `{"recording":{"state":"on"},"resources":[` + strings.ReplaceAll(pods, "pods", "nodes") + `],"denied":["events","pods","secrets"]}`,
 		"/changes":                          `{"items":[]}`,
 		"/diff/api/v1/namespaces/shop/pods": `{"resource":"pods","items":[],"unchanged":1}`,
 	})
@@ -125,7 +126,10 @@ func TestDenied(t *testing.T) {
 		"diff -n shop":     "left out, because you may not list them now: secrets\n",
 		"changes -n other": "you may list none of the recorded resources in namespace other: 'kubectl auth can-i --list -n other' says what you may\n",
 		"diff -n other":    "you may list none of the recorded resources in namespace other: ",
-		"changes -A":       "you may list none of the recorded resources in all namespaces: name a namespace with -n\n",
+		// Nodes, which everybody may list here, are in no namespace.
+		"changes -n foreign": "you may list none of the recorded resources in namespace foreign: ",
+		"diff -n foreign":    "you may list none of the recorded resources in namespace foreign: ",
+		"changes -A":         "you may list none of the recorded resources in all namespaces: name a namespace with -n\n",
 	} {
 		if _, errs, _ := run(strings.Fields(line)...); !strings.Contains(errs, want) {
 			t.Errorf("%s says %q, want %q", line, errs, want)
