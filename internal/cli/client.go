@@ -303,6 +303,9 @@ func (c *client) reportLeftOut(rec record) {
 	}
 	var lacks []string
 	for _, name := range suspects {
+		if name == "nodes" && c.namespace != "" { // they are in no namespace
+			continue
+		}
 		if len(rec[name]) == 0 && !slices.Contains(c.denied, name) {
 			lacks = append(lacks, name)
 		}
