@@ -126,7 +126,7 @@ func TestUndecided(t *testing.T) {
 // describes the history, too.
 func TestDenied(t *testing.T) {
 	f := newFixture(t)
-	const somebody, onlyPods, gateway = "Bearer somebody", "Bearer pods", ""
+	const somebody, onlyPods, onlyNodes, gateway = "Bearer somebody", "Bearer pods", "Bearer nodes", ""
 	var seen struct {
 		Denied    []string
 		Resources []struct{ Resource string }
@@ -142,6 +142,8 @@ func TestDenied(t *testing.T) {
 			{token: gateway, namespace: "default", denied: "secrets"},
 			{token: gateway, denied: "secrets"},
 			{token: somebody, namespace: "other", denied: "deployments.apps pods secrets", none: true},
+			{token: onlyNodes, namespace: "default", denied: "deployments.apps pods secrets", none: true}, // Nodes are in no namespace
+			{token: onlyNodes, denied: "deployments.apps pods secrets"},
 			{token: somebody, denied: "deployments.apps nodes pods secrets", none: true},
 		} {
 			what := fmt.Sprintf("%s for %q in %q", endpoint, test.token, test.namespace)

@@ -145,7 +145,7 @@ func (f *finder) read(when kube.Moment) error {
 			f.out.Denied = append(f.out.Denied, r.GroupResource())
 		}
 	}
-	if len(read) == 0 && len(recorded) > 0 {
+	if len(f.out.Denied) > 0 && !slices.ContainsFunc(read, f.within) {
 		return f.mayListNone()
 	}
 	for _, name := range readFrom {

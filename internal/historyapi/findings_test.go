@@ -301,6 +301,11 @@ func TestFindingsOfNothing(t *testing.T) {
 	if s, _ := statusOf(t, f.ofFindings("")); s.Code != http.StatusServiceUnavailable || !strings.Contains(s.Message, "nothing is recorded: the disk is almost full") {
 		t.Errorf("with a full disk: %+v", s)
 	}
+	for _, path := range []string{"/changes", "/counts", "/export"} {
+		if s, _ := f.refused(path); s.Code != http.StatusServiceUnavailable || s.Message != "nothing is recorded: the disk is almost full" {
+			t.Errorf("%s with a full disk: %+v", path, s)
+		}
+	}
 }
 
 // TestFindingsInOutage: that the API server does not answer is critical, and comes first; not of a

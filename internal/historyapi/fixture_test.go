@@ -56,10 +56,13 @@ func newFixture(t *testing.T) *fixture {
 }
 
 // allow decides access reviews: the gateway may not list Secrets, and other callers may
-// read namespace default, or only the Pods in it.
+// read namespace default, or only the Pods in it, or only Nodes.
 func allow(r *fakeapi.Request, a authorizationv1.ResourceAttributes) bool {
 	if r.Header.Get("Authorization") == "Bearer gateway" {
 		return a.Resource != "secrets"
+	}
+	if r.Header.Get("Authorization") == "Bearer nodes" {
+		return a.Resource == "nodes"
 	}
 	return a.Namespace == "default" && (a.Resource == "pods" || r.Header.Get("Authorization") != "Bearer pods")
 }

@@ -4,6 +4,7 @@
 package historyapi
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -150,14 +151,25 @@ func (c *call) locate(r kube.Resource, when kube.Moment) (past.State, error) {
 }
 
 // readable is resources for an answer about what changed: it fails if there is something, and
-// the caller may list nothing of it.
+// the caller may list nothing of it, or if there is nothing because recording fails. What has no
+// namespaces is nothing of one.
 func (c *call) readable() ([]kube.Resource, error) {
 	all, err := c.resources()
-	if err == nil && len(all) == 0 && len(c.denied) > 0 {
+	if err != nil {
+		return nil, err
+	}
+	if len(c.denied) > 0 && !slices.ContainsFunc(all, c.within) {
 		return nil, c.mayListNone()
 	}
-	return all, err
+	if state := c.Recording(); len(all) == 0 && state.State == api.RecordingFailed {
+		return nil, &status.Error{Status: status.Unavailable("nothing is recorded: "+cmp.Or(state.Reason, "it has not begun yet"), true)}
+	}
+	return all, nil
 }
+
+// within reports whether a resource that [call.resources] returned may have objects in the
+// namespace of the request.
+func (c *call) within(r kube.Resource) bool { return !c.cluster[r] || c.query.Get("namespace") == "" }
 
 // mayListNone refuses a caller who may list no recorded resource.
 func (c *call) mayListNone() error {
