@@ -138,7 +138,7 @@ func (f *finder) important(all []api.ObjectChange, related []findings.Ref) []api
 
 // lacks notes a resource whose changes would be among those before, if it is not recorded.
 func (f *finder) lacks(resource string) {
-	if resource != "" && !slices.Contains(f.out.NotRecorded, resource) && !slices.ContainsFunc(f.store.Resources(), func(r kube.Resource) bool { return r.GroupResource() == resource }) {
+	if resource != "" && f.live[resource] == nil && !slices.Contains(f.out.NotRecorded, resource) && !slices.ContainsFunc(f.store.Resources(), func(r kube.Resource) bool { return r.GroupResource() == resource }) {
 		f.out.NotRecorded = append(f.out.NotRecorded, resource)
 		slices.Sort(f.out.NotRecorded)
 	}

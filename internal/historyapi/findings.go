@@ -24,7 +24,6 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/findings"
 	"github.com/watchkeeper/watchkeeper/internal/history"
 	"github.com/watchkeeper/watchkeeper/internal/past"
-	"github.com/watchkeeper/watchkeeper/internal/status"
 	"github.com/watchkeeper/watchkeeper/internal/timeline"
 	"github.com/watchkeeper/watchkeeper/internal/words"
 )
@@ -88,9 +87,16 @@ func (c *call) findings() (any, error) {
 	if err := f.read(when); err != nil {
 		return nil, err
 	}
-	if len(f.live) > 0 {
+	switch why := cmp.Or(f.Recording().Reason, "recording stopped"); {
+	case len(f.live) > 0 && f.recordedUntil.IsZero():
+		what := "nothing is recorded"
+		if f.Past.Store() == nil {
+			what = "the history is not open"
+		}
+		f.out.LeftOut = append(f.out.LeftOut, fmt.Sprintf("what changed before: %s (%s)", what, why))
+	case len(f.live) > 0:
 		f.out.LeftOut = append(f.out.LeftOut, fmt.Sprintf("what changed since %s: %s are not recorded since then (%s)",
-			past.Stamp(f.recordedUntil), strings.Join(slices.Sorted(maps.Keys(f.live)), ", "), cmp.Or(f.Recording().Reason, "recording stopped")))
+			past.Stamp(f.recordedUntil), strings.Join(slices.Sorted(maps.Keys(f.live)), ", "), why))
 	}
 	if text := f.outside(f.namespace); text != "" {
 		f.out.LeftOut = append(f.out.LeftOut, text)
@@ -127,6 +133,30 @@ func (f *finder) relevant() (all []kube.Resource) {
 	return all
 }
 
+// unrecorded returns the resources that findings are read from, and that would be recorded if
+// recording did not fail, and those of them that the caller may list.
+func (f *finder) unrecorded() (all, allowed []kube.Resource, err error) {
+	f.cluster = map[kube.Resource]bool{}
+	for _, name := range readFrom {
+		r := kube.Resource{Version: "v1"}
+		r.Name, r.Group, _ = strings.Cut(name, ".")
+		if r.Name == "horizontalpodautoscalers" {
+			r.Version = "v2"
+		}
+		f.cluster[r] = slices.Contains([]string{"apiservices", "namespaces", "nodes"}, r.Name)
+		if f.Past.Missing(r) != "" && (f.namespace == "" || r.Name != "apiservices") {
+			all = append(all, r)
+		}
+	}
+	refused, err := f.decide(all, f.namespace)
+	for i, r := range all {
+		if err == nil && refused[i] == nil {
+			allowed = append(allowed, r)
+		}
+	}
+	return all, allowed, err
+}
+
 // read finds what fails.
 func (f *finder) read(when kube.Moment) error {
 	allowed, err := f.resources()
@@ -137,6 +167,11 @@ func (f *finder) read(when kube.Moment) error {
 		return err
 	}
 	recorded := f.relevant()
+	if len(f.store.Resources()) == 0 && f.Recording().State == api.RecordingFailed && when.Ago && when.At.Equal(f.now) {
+		if recorded, allowed, err = f.unrecorded(); err != nil {
+			return err
+		}
+	}
 	var read []kube.Resource
 	for _, r := range recorded {
 		if slices.Contains(allowed, r) {
@@ -154,8 +189,8 @@ func (f *finder) read(when kube.Moment) error {
 		}
 	}
 	if !slices.ContainsFunc(recorded, func(r kube.Resource) bool { return slices.Contains(readFrom, r.GroupResource()) }) {
-		if why := f.Recording().Reason; why != "" {
-			return &status.Error{Status: status.Unavailable("nothing is recorded: "+why, true)}
+		if err := f.notRecording(); err != nil {
+			return err
 		}
 		return refuse(http.StatusNotFound, metav1.StatusReasonNotFound, "none of the resources that findings are read from is recorded: %s", strings.Join(readFrom, ", "))
 	}
@@ -184,7 +219,9 @@ func (f *finder) read(when kube.Moment) error {
 		case err != nil:
 			return err
 		}
-		f.states[r.GroupResource()] = state
+		if state.Stream != nil {
+			f.states[r.GroupResource()] = state
+		}
 		if err := f.add(s, r, state); err != nil {
 			return err
 		}
@@ -194,7 +231,10 @@ func (f *finder) read(when kube.Moment) error {
 			}
 		}
 	}
-	if len(f.states) == 0 && len(unlocated) > 0 {
+	if len(f.states) == 0 && len(f.live) == 0 && len(unlocated) > 0 {
+		if len(f.store.Resources()) == 0 {
+			return f.notRecording()
+		}
 		return ofAll(unlocated)
 	}
 	for _, one := range s.Find() {
@@ -285,21 +325,24 @@ func (f *finder) shows(one *findings.Finding) bool {
 // not read it, or it is not known.
 func (f *finder) stateOf(resource string, key kube.Key) (state past.State, ok bool) {
 	state, ok = f.states[resource]
-	if f.namespace != "" && key.Namespace() != "" && key.Namespace() != f.namespace {
-		return state, false // the caller may have no right to read it there
-	}
-	return state, ok
+	return state, ok && !f.elsewhere(key)
+}
+
+// elsewhere reports whether an object is in another namespace than that which was asked for: the
+// caller may have no right to read it there.
+func (f *finder) elsewhere(key kube.Key) bool {
+	return f.namespace != "" && key.Namespace() != "" && key.Namespace() != f.namespace
 }
 
 // get returns an object of the moment; nil if it is not known. It is of a resource that was
 // read before, or is read later.
 func (f *finder) get(resource string, key kube.Key) *scan.Object {
+	if snapshot := f.live[resource]; snapshot != nil && !f.elsewhere(key) {
+		return snapshot.Get(key)
+	}
 	state, ok := f.stateOf(resource, key)
 	if !ok {
 		return nil
-	}
-	if snapshot := f.live[resource]; snapshot != nil {
-		return snapshot.Get(key)
 	}
 	o, err := state.Stream.Get(f.page.ctx, state.RV, key)
 	if err != nil {
@@ -310,14 +353,14 @@ func (f *finder) get(resource string, key kube.Key) *scan.Object {
 
 // lastSeen returns the last version of an object until the moment.
 func (f *finder) lastSeen(resource string, key kube.Key) *scan.Object {
-	state, ok := f.stateOf(resource, key)
-	if !ok {
-		return nil
-	}
-	if snapshot := f.live[resource]; snapshot != nil {
+	if snapshot := f.live[resource]; snapshot != nil && !f.elsewhere(key) {
 		if o := snapshot.Get(key); o != nil {
 			return o
 		}
+	}
+	state, ok := f.stateOf(resource, key)
+	if !ok {
+		return nil
 	}
 	last, err := state.Stream.LastVersions(f.page.ctx, key, 0, state.RV, 1)
 	if err != nil || len(last) == 0 {

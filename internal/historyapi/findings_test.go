@@ -308,6 +308,68 @@ func TestFindingsOfNothing(t *testing.T) {
 	}
 }
 
+// TestFindingsWithoutRecord: while the history is not open, or is new and cannot be written, the
+// present is that of the cache, of what would be recorded and the caller may list.
+func TestFindingsWithoutRecord(t *testing.T) {
+	f := newFixtureAt(t, fakeapi.New(fakeapi.Options{Allow: allow}))
+	f.missing = "the disk is full"
+	f.handler.Recording = func() historyapi.RecordingState {
+		return historyapi.RecordingState{State: api.RecordingFailed, Reason: f.missing}
+	}
+	owned := `{kind: Pod, apiVersion: v1, metadata: {uid: p, ownerReferences: [{kind: ReplicaSet, name: web-1, apiVersion: apps/v1, controller: true, uid: r}]}, status: {phase: Running, containerStatuses: [{name: main, state: {terminated: {exitCode: 1}}}]}}`
+	replicas := pasttest.Thing(t, "default/web-1", 80, `{kind: ReplicaSet, apiVersion: apps/v1, metadata: {uid: r, ownerReferences: [{kind: Deployment, name: web, apiVersion: apps/v1, controller: true, uid: d}]}}`)
+	cached := map[string]*timeline.Snapshot{"pods": snapshotOf(t, pasttest.Thing(t, "default/a", 90, owned), pasttest.Thing(t, "other/b", 91, owned)), "replicasets.apps": snapshotOf(t, replicas)}
+	for _, name := range []string{"cronjobs.batch", "daemonsets.apps", "deployments.apps", "endpointslices.discovery.k8s.io", "events", "horizontalpodautoscalers.autoscaling", "jobs.batch", "nodes"} {
+		cached[name] = snapshotOf(t)
+	}
+	f.handler.Live = func(_ context.Context, r kube.Resource) *timeline.Snapshot { return cached[r.GroupResource()] }
+	for _, f.closed = range []bool{true, false} {
+		lacks := map[bool]string{true: "the history is not open", false: "nothing is recorded"}[f.closed]
+		for _, test := range []struct {
+			query, token   string
+			found          int
+			denied, nobody bool
+		}{
+			{query: "", found: 2},
+			{query: "?at=now&namespace=default", found: 1},
+			{query: "?namespace=default", token: "Bearer pods", found: 1, denied: true},
+			{query: "?namespace=other", token: "Bearer pods", nobody: true},
+			{query: "", token: "Bearer somebody", nobody: true},
+			{query: "?namespace=default", token: "Bearer nodes", nobody: true},
+		} {
+			what := fmt.Sprintf("%q for %q, closed %v", test.query, test.token, f.closed)
+			w := f.ofFindings(test.query, bearing(test.token)...)
+			if test.nobody {
+				if s, _ := statusOf(t, w); s.Code != http.StatusForbidden || !strings.Contains(s.Message, "you may list none") {
+					t.Errorf("%s: %+v", what, s)
+				}
+				continue
+			}
+			var got api.Findings
+			if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil || w.Code != http.StatusOK {
+				t.Fatalf("%s: %d %s", what, w.Code, w.Body)
+			}
+			crashes := 0
+			for _, item := range got.Items {
+				if item.Rule == "crash" && item.Severity == api.SeverityCritical && !item.SinceKnown {
+					crashes++
+				}
+			}
+			if crashes != test.found || (len(got.Denied) > 0) != test.denied || slices.Contains(got.NotRecorded, "pods") ||
+				!slices.Equal(got.LeftOut, []string{"what changed before: " + lacks + " (the disk is full)"}) {
+				t.Errorf("%s: %+v", what, got)
+			}
+		}
+		if s, _ := statusOf(t, f.ofFindings("?at=10m")); s.Code != http.StatusServiceUnavailable || s.Message != "nothing is recorded: the disk is full" {
+			t.Errorf("the past: %+v", s)
+		}
+	}
+	clear(cached)
+	if s, _ := statusOf(t, f.ofFindings("")); s.Code != http.StatusServiceUnavailable || s.Message != "nothing is recorded: the disk is full" {
+		t.Errorf("without the cache: %+v", s)
+	}
+}
+
 // TestFindingsInOutage: that the API server does not answer is critical, and comes first; not of a
 // moment before. What failed when it answered last does not recover meanwhile.
 func TestFindingsInOutage(t *testing.T) {

@@ -45,6 +45,8 @@ type fixture struct {
 	syncing   func(kube.Resource)
 	scope     *recording.Scope
 	ahead     time.Duration // of the clock
+	closed    bool          // the history is not open
+	missing   string        // why nothing is recorded
 }
 
 // newFixture returns a fixture with the story of [pasttest.Cluster].
@@ -102,10 +104,16 @@ func newFixtureAt(t *testing.T, apiserver http.Handler) *fixture {
 // A record is the fixture's history as a past.Record.
 type record struct{ *fixture }
 
-func (r record) Store() *history.Store           { return r.Cluster.Store }
+func (r record) Store() *history.Store {
+	if r.closed {
+		return nil
+	}
+	return r.Cluster.Store
+}
+
 func (r record) Now() time.Time                  { return time.Now().Add(r.ahead) }
 func (r record) Ended() bool                     { return r.ended }
-func (r record) Missing(kube.Resource) string    { return "" }
+func (r record) Missing(kube.Resource) string    { return r.missing }
 func (r record) Withholds(id kube.Resource) bool { return r.withholds && id == pasttest.Secrets }
 
 func (r record) Sync(_ context.Context, id kube.Resource) error {

@@ -268,7 +268,10 @@ func (c *call) answer() (any, error) {
 		if state.State == api.RecordingOff {
 			return nil, refuse(http.StatusNotFound, metav1.StatusReasonNotFound, "nothing is recorded: give watchkeeper serve a --data-dir")
 		}
-		return nil, &status.Error{Status: status.Unavailable("the history is not open: "+cmp.Or(state.Reason, "it is being opened"), true)}
+		if name != FindingsPath {
+			return nil, &status.Error{Status: status.Unavailable("the history is not open: "+cmp.Or(state.Reason, "it is being opened"), true)}
+		}
+		c.store = new(history.Store) // without a record, the findings are those of the cache
 	}
 	namespace := query.Get("namespace")
 	if target, ok := request.ParsePath(path); ok {

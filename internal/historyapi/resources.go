@@ -4,7 +4,6 @@
 package historyapi
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -161,10 +160,18 @@ func (c *call) readable() ([]kube.Resource, error) {
 	if len(c.denied) > 0 && !slices.ContainsFunc(all, c.within) {
 		return nil, c.mayListNone()
 	}
-	if state := c.Recording(); len(all) == 0 && state.State == api.RecordingFailed {
-		return nil, &status.Error{Status: status.Unavailable("nothing is recorded: "+cmp.Or(state.Reason, "it has not begun yet"), true)}
+	if len(all) == 0 {
+		err = c.notRecording()
 	}
-	return all, nil
+	return all, err
+}
+
+// notRecording returns why nothing is recorded, if recording fails.
+func (c *call) notRecording() error {
+	if state := c.recordingState(); state.State == api.RecordingFailed {
+		return &status.Error{Status: status.Unavailable("nothing is recorded: "+state.Reason, true)}
+	}
+	return nil
 }
 
 // within reports whether a resource that [call.resources] returned may have objects in the

@@ -163,11 +163,12 @@ func (f *finder) noAnswer() *findings.Finding {
 }
 
 // present reads the present of a resource from the cache, if it is not recorded because of why,
-// as on a full disk. The state is then the end of the record, for what the history knows. If it is
-// not recorded because it is not watched, the cache does not know more.
+// as on a full disk. The state is then the end of the record, for what the history knows; it has no
+// Stream if there is no record. If it is not recorded because it is not watched, the cache does not
+// know more.
 func (f *finder) present(r kube.Resource, why error) (past.State, error) {
 	state, ok := f.lastState(r)
-	if _, refused := errors.AsType[*reflector.RefusedError](why); refused || errors.Is(why, past.ErrUnwatched) || f.Live == nil || f.Recording().State == api.RecordingEnded || !ok {
+	if _, refused := errors.AsType[*reflector.RefusedError](why); refused || errors.Is(why, past.ErrUnwatched) || f.Live == nil || f.Recording().State == api.RecordingEnded || !ok && f.Past.Newest(r) != nil {
 		return past.State{}, why
 	}
 	snapshot := f.Live(f.page.ctx, r)
@@ -175,7 +176,7 @@ func (f *finder) present(r kube.Resource, why error) (past.State, error) {
 		return past.State{}, why
 	}
 	f.live[r.GroupResource()] = snapshot
-	if f.recordedUntil.IsZero() || state.At.Before(f.recordedUntil) {
+	if ok && (f.recordedUntil.IsZero() || state.At.Before(f.recordedUntil)) {
 		f.recordedUntil = state.At
 	}
 	return state, nil
