@@ -4,6 +4,7 @@
 package recorder
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -60,13 +61,15 @@ func (r *Recorder) Missing(id kube.Resource) string {
 	}
 	if s != nil {
 		s.mu.Lock()
-		t := s.recorders[id]
+		t, why := s.recorders[id], cmp.Or(s.undiscovered, s.unknown[id.Group])
 		s.mu.Unlock()
 		switch {
 		case t != nil && t.refused.Load() != nil:
 			return "the API server refuses to list and watch them: " + t.refused.Load().Message
 		case t != nil:
 			return "they have not been listed yet"
+		case why != nil:
+			return fmt.Sprintf("discovery of %s fails, and is tried again within %s: %v", id.APIVersion(), r.rediscover, why)
 		}
 	}
 	return fmt.Sprintf("they are recorded from the next discovery on, within %s", r.rediscover)

@@ -70,6 +70,21 @@ func TestMissing(t *testing.T) {
 	}
 }
 
+// TestMissingOutOfService: while discovery of a group fails, as when its aggregated API server is
+// down, its resources are said to wait for that, and not for the next discovery.
+func TestMissingOutOfService(t *testing.T) {
+	api := newFakeAPI(t)
+	api.things, api.broken = "v1", "v1"
+	g := api.run(t, api.recorder(t, vfs.NewMem(), "pods", "*.example.com"))
+	g.recorded(api.write("a", "1"))
+	missing := func() string { return g.r.Missing(kube.Resource{Group: "example.com", Version: "v1", Name: "gone"}) }
+	until(t, "the failure", func() bool {
+		return strings.HasPrefix(missing(), "discovery of example.com/v1 fails, and is tried again within ")
+	})
+	api.change(func() { api.broken = "" })
+	until(t, "the discovery", func() bool { return strings.Contains(missing(), "next discovery") })
+}
+
 // TestMetricsBeforeTheCluster: the limit is known from the start, the size is not.
 func TestMetricsBeforeTheCluster(t *testing.T) {
 	api := newFakeAPI(t)

@@ -85,7 +85,7 @@ func (r *Recorder) checkNames(ctx context.Context) error {
 	}
 	names, _ := sel.unmatched(known)
 	for _, p := range names {
-		if len(found.Unknown) == 0 || !p.anyGroup && !slices.Contains(found.Unknown, p.group) {
+		if len(found.Unknown) == 0 || !p.anyGroup && found.Unknown[p.group] == nil {
 			return fmt.Errorf("--record: %w ('kubectl api-resources' lists all resources; for one that will be installed later, use a pattern with *)", notServed(p, found))
 		}
 	}

@@ -34,6 +34,9 @@ type session struct {
 	mu        sync.Mutex // guards what follows
 	recorders map[kube.Resource]*resourceRecorder
 	kinds     map[kube.Resource]string // according to discovery
+	// undiscovered is why the last discovery failed, and unknown why it did for some groups.
+	undiscovered error
+	unknown      map[string]error
 }
 
 // record runs a session. It returns nil when ctx ends, else the failure that ended it.
@@ -124,6 +127,9 @@ func (s *session) discover() {
 	first := true
 	for {
 		found, err := s.r.opts.Upstream.Preferred(s.ctx)
+		s.mu.Lock()
+		s.undiscovered, s.unknown = err, found.Unknown
+		s.mu.Unlock()
 		switch {
 		case s.ctx.Err() != nil:
 			return
@@ -162,7 +168,7 @@ func (s *session) adjust(found upstream.Preferred, first bool) {
 	wanted := selection.Choose(names)
 	var stopped []*resourceRecorder
 	for _, t := range s.all() {
-		if !slices.Contains(wanted, t.id) && !slices.Contains(found.Unknown, t.id.Group) {
+		if !slices.Contains(wanted, t.id) && found.Unknown[t.id.Group] == nil {
 			t.log.Info("no longer recorded: the resource is gone, or another version of it is preferred")
 			t.stop()
 			stopped = append(stopped, t)
@@ -171,7 +177,7 @@ func (s *session) adjust(found upstream.Preferred, first bool) {
 	// While a group is unknown, as when discovery fails for one of its versions, what is recorded
 	// of it stays so.
 	wanted = slices.DeleteFunc(wanted, func(id kube.Resource) bool {
-		return slices.Contains(found.Unknown, id.Group) && slices.ContainsFunc(s.all(), func(t *resourceRecorder) bool {
+		return found.Unknown[id.Group] != nil && slices.ContainsFunc(s.all(), func(t *resourceRecorder) bool {
 			return t.id != id && t.id.GroupResource() == id.GroupResource()
 		})
 	})

@@ -29,8 +29,8 @@ type Preferred struct {
 	// and short names.
 	Names map[kube.Resource][]string
 	// Unknown are the groups whose resources are unknown, such as those of an aggregated
-	// API server that is out of service.
-	Unknown []string
+	// API server that is out of service, and why.
+	Unknown map[string]error
 }
 
 // Preferred reads discovery.
@@ -43,10 +43,10 @@ func (u *Server) Preferred(ctx context.Context) (Preferred, error) {
 		return Preferred{}, err
 	}
 	lists, err := client.ServerPreferredResourcesWithContext(ctx)
-	out := Preferred{Kinds: map[kube.Resource]string{}, Names: map[kube.Resource][]string{}}
+	out := Preferred{Kinds: map[kube.Resource]string{}, Names: map[kube.Resource][]string{}, Unknown: map[string]error{}}
 	if partial, ok := errors.AsType[*discovery.ErrGroupDiscoveryFailed](err); ok {
-		for gv := range partial.Groups {
-			out.Unknown = append(out.Unknown, gv.Group)
+		for gv, why := range partial.Groups {
+			out.Unknown[gv.Group] = why
 		}
 	} else if err != nil {
 		return Preferred{}, err
