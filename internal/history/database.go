@@ -90,7 +90,7 @@ func (s *Store) openDB(readOnly bool) error {
 	log.opened.Store(true)
 	s.db, s.fs = db, g
 	if open, err := s.get([]byte{tableOpen}); err == nil && open != nil {
-		s.opts.Logger.Warn("the history was not closed; it ends with the last acknowledged write", "dir", s.dir, "log", log.replayed)
+		s.opts.Logger.Warn("the history was not closed; it ends with the last write in its log", "dir", s.dir, "log", log.replayed)
 	}
 	return nil
 }
