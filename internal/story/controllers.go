@@ -125,20 +125,16 @@ func (t *teller) jobs() {
 }
 
 // laterJobs says in the first line of a CronJob's story, if that is about a Job, what came of the later ones.
-func (t *teller) laterJobs(ep *episode) string {
-	failed, text := 0, ""
-	var end time.Time
+func (t *teller) laterJobs(ep *episode) (text string) {
+	failed := 0
 	for _, later := range t.all {
-		switch {
-		case later.rank != rankJob || !later.From.After(ep.From):
-		case later.Severity == api.EpisodeFailed:
-			failed, end = failed+1, later.To
-			text = fmt.Sprintf("; %s failed later, the last one after %s", words.Count(failed, "more Job"), t.took(ep.To, end))
-		case failed > 0:
-			text = fmt.Sprintf("; %s failed later, and the last one was complete", words.Count(failed, "more Job"))
-		default:
-			text = "; the last Job was complete"
+		if later.rank == rankJob && later.From.After(ep.From) {
+			bad := later.Severity == api.EpisodeFailed
+			failed, text = failed+one(bad), "; the last Job "+map[bool]string{true: "failed", false: "was complete"}[bad]
 		}
+	}
+	if failed > 0 {
+		text = "; " + words.Count(failed, "more Job") + " failed" + text
 	}
 	return text
 }

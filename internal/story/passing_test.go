@@ -122,7 +122,7 @@ func TestLaterJobs(t *testing.T) {
 		l.put(float64(60*n+3), fmt.Sprintf(text, n, fmt.Sprintf(`{type: %s, status: "True", reason: BackoffLimitExceeded}`, end)))
 	}
 	const first = "Job tick-1 failed: BackoffLimitExceeded after 3s"
-	for i, want := range []string{"", "; 1 more Job failed later, the last one after 1m", "; 1 more Job failed later, and the last one was complete", "; 2 more Jobs failed later, the last one after 3m"} {
+	for i, want := range []string{"", "; 1 more Job failed; the last Job failed", "; 1 more Job failed; the last Job was complete", "; 2 more Jobs failed; the last Job failed"} {
 		job(i+1, map[bool]string{true: "Complete", false: "Failed"}[i == 2])
 		l.first("CronJob/tick", float64(60*i+100), first+want)
 	}

@@ -251,22 +251,19 @@ func (t *teller) tellRollout(r, before *rollout) {
 		})
 		recovered, deleted := ends(bad)
 		ended := passed && (done || deleted == 0 && recovered > 0)
-		r.failed, r.recovered, r.undone, ep.Ongoing = !ended, ended && done, ended && !done && over && r.zero == nil, !over && !(ended && done)
-		switch last := lastEnd(bad, r.done); {
-		case !ended:
-		case deleted == 0:
-			ep.Title += ", recovered after " + t.took(r.from, last)
-		default:
-			ep.Title += untilDeleted(recovered, deleted)
+		r.failed, r.recovered, ep.Ongoing = !ended, ended && done, !over && !(ended && done)
+		if last := lastEnd(bad, r.done); ended && deleted > 0 {
+			ep.To, ep.Title = last, ep.Title+untilDeleted(recovered, deleted)
 			r.stopped = recovered == 0 && r.zero != nil && within(r.zero.at, r.from, last)
-		}
-		switch {
-		case ended && done:
-			ep.To = lastEnd(bad, r.done)
-		case ended && over:
-			ep.Title += ", did not complete"
-		case ended:
-			ep.still = "not complete"
+		} else if ended {
+			switch ep.Title += ", recovered after " + t.took(r.from, last); {
+			case done:
+				ep.To = last
+			case over:
+				ep.Title, r.undone = ep.Title+", did not complete", r.zero == nil
+			default:
+				ep.still = "not complete"
+			}
 		}
 		r.describes(failures)
 		reasons = slices.DeleteFunc(reasons, func(r string) bool { return strings.HasPrefix(r, "ProgressDeadlineExceeded") })
@@ -360,10 +357,7 @@ func (t *teller) replaces(r, before *rollout, complete string) bool {
 	} else if by != "" {
 		by = " (" + by[1:] + ")"
 	}
-	too := ""
-	if prev.Severity == api.EpisodeFailed {
-		too = ", too"
-	}
+	too := map[bool]string{true: ", too"}[prev.Severity == api.EpisodeFailed]
 	switch verb += by; {
 	case r.failed:
 		verb += ", which failed" + too
