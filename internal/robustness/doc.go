@@ -56,6 +56,4 @@
 //
 // With WATCHKEEPER_SHARED=1, the gateways of all tests that have processes are in shared mode,
 // and their clients have the token of a ServiceAccount (shared_test.go).
-//
-// docs/track-record.md lists the bugs found.
 package robustness
