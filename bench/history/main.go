@@ -8,9 +8,18 @@
 //	go run ./bench/history [-run regexp] [-rounds 3] [-quick]
 //
 // It prints Go benchmark lines while it runs and a table of the medians at the end.
-// docs/benchmarks.md describes what it measures. If a scenario fails, the others still
-// run, and the exit status is 1. It takes about 8 minutes and 3 GB in the directory for
-// temporary files.
+// If a scenario fails, the others still run, and the exit status is 1. It takes about 8
+// minutes and 3 GB in the directory for temporary files.
+//
+// A change of a Pod differs from the version before in two times of the status, in the time of
+// the kubelet's managedFields, and in one of ten in a restart count. The scenarios:
+//
+//   - past: 1,000,000 changes of 20,000 Pods, offered at 33,000 a second, until the last is on
+//     disk. Then lists at moments among them, all versions of single Pods, and a watch from the
+//     first change to the last, over HTTP, and from the store in this process.
+//   - dispatch: how much later an event arrives at a watch of the gateway than at one of the
+//     fake API server, at 1,000 and 10,000 a second, each without and then with recording.
+//   - restart: a gateway with 100,000 recorded Pods is killed with SIGKILL and started again.
 package main
 
 import (
