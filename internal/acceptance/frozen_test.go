@@ -20,7 +20,7 @@ import (
 
 // TestFrozenWatch: the upstream watch of a recorded resource stays open and sends nothing,
 // while all else works. The first answer about now says since when nothing was observed, and
-// the second one has what has happened meanwhile.
+// soon another one has what has happened meanwhile.
 func TestFrozenWatch(t *testing.T) {
 	clustertest.SkipShort(t)
 	inStage(t, quiet)
@@ -43,16 +43,19 @@ func TestFrozenWatch(t *testing.T) {
 	time.Sleep(11 * time.Second) // a watch that was heard in the last ten seconds is believed
 	frozen := time.Now()
 	configMap(t, ns, "frozen", "red")
+	// Another watch may have begun by then, or not yet.
+	known := []string{historyapi.Late, historyapi.RecordingStopped}
 	first := changes()
 	if !slices.ContainsFunc(first.Unobserved, func(u historyapi.UnobservedSpan) bool {
-		return u.Reason == historyapi.Late && u.From.Before(frozen) && !u.To.Before(first.To)
+		return slices.Contains(known, u.Reason) && u.From.Before(frozen) && !u.To.Before(first.To)
 	}) {
 		t.Errorf("at %v, the first answer says %+v, up to %v", frozen, first.Unobserved, first.To)
 	}
-	got := changes().Items
-	if len(got) == 0 || got[0].Name != "frozen" {
-		t.Fatalf("changes: %+v", got)
-	}
+	got := first.Items
+	eventually(t, "what has happened meanwhile", func() bool {
+		got = changes().Items
+		return len(got) > 0 && got[0].Name == "frozen"
+	})
 	if got[0].NotBefore.IsZero() || got[0].NotBefore.After(frozen) || got[0].Time.Before(frozen) {
 		t.Errorf("created between %v and %v, want %v to be between", got[0].NotBefore, got[0].Time, frozen)
 	}
