@@ -35,12 +35,33 @@ var (
 // some of them against a gateway that breaks answers. With WATCHKEEPER_SHARED=1, the gateway
 // is in shared mode, and both sides are used with the token of a ServiceAccount.
 func TestConformance(t *testing.T) {
+	env := &Env{}
+	conform(t, env, func() { t.Run("broken", func(t *testing.T) { testBroken(t, env) }) })
+}
+
+// TestGates runs the rules with all feature gates of the API server on, also those that are
+// alpha, and all APIs.
+func TestGates(t *testing.T) {
+	clustertest.SkipShort(t)
+	minor, err := clustertest.Minor()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if minor < 37 {
+		t.Skip("an older version has gates with which its API server does not start, or not at once")
+	}
+	env := &Env{Without: []string{"AcceptCBOR", "ShardSelectorIgnored"}}
+	conform(t, env, nil, "--feature-gates", "AllAlpha=true,AllBeta=true", "--runtime-config", "api/all=true")
+}
+
+// conform runs the rules in a cluster with more flags.
+func conform(t *testing.T, env *Env, meanwhile func(), flags ...string) {
 	var err error
-	if cluster, err = clustertest.Start(2); err != nil {
+	if cluster, err = clustertest.Start(2, flags...); err != nil {
 		t.Fatal(err)
 	}
 	defer cluster.Close()
-	env := &Env{Compact: compact, Sockets: sockets}
+	env.Compact, env.Sockets = compact, sockets
 	if clustertest.IsShared(t) {
 		env.Want, env.Got = startShared(t)
 		env.Differs = sharedDiffers
@@ -56,7 +77,7 @@ func TestConformance(t *testing.T) {
 	if env.Replicas, err = replicas(cluster); err != nil {
 		t.Fatal(err)
 	}
-	Run(t, env, func() { t.Run("broken", func(t *testing.T) { testBroken(t, env) }) })
+	Run(t, env, meanwhile)
 	if exit := gw.Terminate(); exit != 0 {
 		t.Errorf("watchkeeper ended with %d on SIGTERM:\n%s", exit, gw.Log())
 	}

@@ -39,6 +39,9 @@ type Env struct {
 	// Differs are the names of rules whose endpoints differ in this environment, besides
 	// those that say so themselves.
 	Differs []string
+	// Without are the names of rules that are not run: they are about a feature that is off,
+	// and here it is on.
+	Without []string
 
 	// old is an RV that the store has compacted. No watch cache of our custom
 	// resources ever had it; that of a built-in resource may.

@@ -40,7 +40,7 @@ type result struct {
 // nil, is called while the rules run.
 func Run(t *testing.T, env *Env, meanwhile func()) {
 	env.sockets = &sync.Mutex{}
-	all := Rules()
+	all := slices.DeleteFunc(Rules(), func(r Rule) bool { return slices.Contains(env.Without, r.Name) })
 	results := make([]result, len(all))
 	done := make([]chan struct{}, len(all))
 	start := func(i int, slots chan struct{}) {
