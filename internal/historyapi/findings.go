@@ -133,30 +133,6 @@ func (f *finder) relevant() (all []kube.Resource) {
 	return all
 }
 
-// unrecorded returns the resources that findings are read from, and that would be recorded if
-// recording did not fail, and those of them that the caller may list.
-func (f *finder) unrecorded() (all, allowed []kube.Resource, err error) {
-	f.cluster = map[kube.Resource]bool{}
-	for _, name := range readFrom {
-		r := kube.Resource{Version: "v1"}
-		r.Name, r.Group, _ = strings.Cut(name, ".")
-		if r.Name == "horizontalpodautoscalers" {
-			r.Version = "v2"
-		}
-		f.cluster[r] = slices.Contains([]string{"apiservices", "namespaces", "nodes"}, r.Name)
-		if f.Past.Missing(r) != "" && (f.namespace == "" || r.Name != "apiservices") {
-			all = append(all, r)
-		}
-	}
-	refused, err := f.decide(all, f.namespace)
-	for i, r := range all {
-		if err == nil && refused[i] == nil {
-			allowed = append(allowed, r)
-		}
-	}
-	return all, allowed, err
-}
-
 // read finds what fails.
 func (f *finder) read(when kube.Moment) error {
 	allowed, err := f.resources()

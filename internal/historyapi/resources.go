@@ -224,7 +224,7 @@ func (c *call) resources() ([]kube.Resource, error) {
 			out = append(out, r)
 		} else if len(names) > 0 {
 			return nil, refused[i]
-		} else if namespace := c.query.Get("namespace"); (!c.cluster[r] || namespace == "") && c.filtered(r.ListPath(namespace)) == nil {
+		} else if c.within(r) && c.filtered(r.ListPath(c.query.Get("namespace"))) == nil {
 			c.denied = append(c.denied, r.GroupResource())
 		}
 	}

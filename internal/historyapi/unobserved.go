@@ -8,6 +8,7 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/watchkeeper/watchkeeper/informer/kube"
@@ -160,6 +161,30 @@ func (f *finder) noAnswer() *findings.Finding {
 		}
 	}
 	return findings.NoAnswer(f.contact.Fault(), f.contact.Answers(), upstream.Cause(f.contact.Err), since, slices.Sorted(maps.Keys(f.states)))
+}
+
+// unrecorded returns the resources that findings are read from, and that would be recorded if
+// recording did not fail, and those of them that the caller may list.
+func (f *finder) unrecorded() (all, allowed []kube.Resource, err error) {
+	f.cluster = map[kube.Resource]bool{}
+	for _, name := range readFrom {
+		r := kube.Resource{Version: "v1"}
+		r.Name, r.Group, _ = strings.Cut(name, ".")
+		if r.Name == "horizontalpodautoscalers" {
+			r.Version = "v2"
+		}
+		f.cluster[r] = slices.Contains([]string{"apiservices", "namespaces", "nodes"}, r.Name)
+		if f.Past.Missing(r) != "" && (f.namespace == "" || r.Name != "apiservices") {
+			all = append(all, r)
+		}
+	}
+	refused, err := f.decide(all, f.namespace)
+	for i, r := range all {
+		if err == nil && refused[i] == nil {
+			allowed = append(allowed, r)
+		}
+	}
+	return all, allowed, err
 }
 
 // present reads the present of a resource from the cache, if it is not recorded because of why,
