@@ -101,10 +101,9 @@ func TestRecordDuringOutage(t *testing.T) {
 	}
 }
 
-// TestNewerDirectory: a directory of a newer version is refused, also if only the
-// storage library's format is newer.
-func TestNewerDirectory(t *testing.T) {
-	api, disk := newFakeAPI(t), vfs.NewMem()
+// closedRecord records on a disk, closes the record, and changes each of its files.
+func closedRecord(t *testing.T, api *fakeAPI, disk vfs.FS, change func(path string) error) {
+	t.Helper()
 	g := api.run(t, api.recorder(t, disk))
 	g.recorded(api.write("a", "1"))
 	g.stop()
@@ -113,13 +112,23 @@ func TestNewerDirectory(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range names {
-		if strings.HasPrefix(name, "marker.format-version.") {
-			if err := disk.Rename("data/cluster-1/"+name, "data/cluster-1/marker.format-version.000099.999"); err != nil {
-				t.Fatal(err)
-			}
+		if err := change("data/cluster-1/" + name); err != nil {
+			t.Fatal(err)
 		}
 	}
-	err = api.recorder(t, disk).Open(t.Context())
+}
+
+// TestNewerDirectory: a directory of a newer version is refused, also if only the
+// storage library's format is newer.
+func TestNewerDirectory(t *testing.T) {
+	api, disk := newFakeAPI(t), vfs.NewMem()
+	closedRecord(t, api, disk, func(path string) error {
+		if !strings.Contains(path, "/marker.format-version.") {
+			return nil
+		}
+		return disk.Rename(path, "data/cluster-1/marker.format-version.000099.999")
+	})
+	err := api.recorder(t, disk).Open(t.Context())
 	if !errors.Is(err, history.ErrNewerFormat) || !strings.Contains(err.Error(), "another --data-dir") {
 		t.Errorf("got %v", err)
 	}
@@ -129,23 +138,15 @@ func TestNewerDirectory(t *testing.T) {
 // what to do.
 func TestIncompleteDirectory(t *testing.T) {
 	api, disk := newFakeAPI(t), vfs.NewMem()
-	g := api.run(t, api.recorder(t, disk))
-	g.recorded(api.write("a", "1"))
-	g.stop()
-	names, err := disk.List("data/cluster-1")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range names {
-		if strings.HasPrefix(name, "marker.") {
-			if err := disk.Remove("data/cluster-1/" + name); err != nil {
-				t.Fatal(err)
-			}
+	closedRecord(t, api, disk, func(path string) error {
+		if !strings.Contains(path, "/marker.") {
+			return nil
 		}
-	}
+		return disk.Remove(path)
+	})
 	r := api.recorder(t, disk)
 	defer r.Close()
-	err = r.Open(t.Context())
+	err := r.Open(t.Context())
 	if s, _ := r.Status(); err != nil || s.Recording || !strings.Contains(s.Problem, "put back a whole copy") {
 		t.Errorf("%v, %+v", err, s)
 	}
