@@ -46,7 +46,7 @@ func hostile(r *harness) error {
 	}
 	crew := r.members()
 	crew = crew[:min(len(crew), teams)]
-	front, err := r.gateway("--shared", "--cert-dir", r.work, "--kubeconfig", r.kubeconfig(), "--data-dir", filepath.Join(r.work, "data"), "--record", "core")
+	front, err := r.gateway("--shared", "--cert-dir", r.work, "--kubeconfig", r.kubeconfig(), "--data-dir", filepath.Join(r.work, "data"), "--record", "core,serviceaccounts")
 	if err != nil {
 		return err
 	}

@@ -11,9 +11,10 @@
 //
 // What a user takes, and what bounds it:
 //
-//   - CPU for lists: the objects of a list are selected, encoded and compressed in a [Turn].
-//     There are few turns, which users get one after the other, however many lists each of
-//     them asks for. No turn is held while a client is written to.
+//   - CPU for lists and exports: the objects of a list are selected, encoded and compressed in
+//     a [Turn]. There are few turns, which users get one after the other, however many lists
+//     each of them asks for. No turn is held while a client is written to. A user who has used
+//     a processor for a second gets a tenth of all of them while others are at work.
 //   - lists in flight, from their begin until the client has read them; further ones wait for
 //     a while. A question in which namespaces the user may read counts as one: it is about
 //     each of them. The initial events of a watch count as a list; they are encoded without a
@@ -27,7 +28,8 @@
 //   - bytes of answers that clients have not read yet.
 //   - reads of the past: whole lists, exports, and calls of the history API.
 //
-// Beyond a bound a request gets 429 with Retry-After, and a message that names the flag.
+// Beyond a bound a request gets 429 with Retry-After, and a message that names the flag. Of a user,
+// fifty requests a second do at most: further ones wait.
 // Writes are bounded by the API server's priority and fairness alone: the gateway passes them
 // through with the user's own credentials.
 package fairness

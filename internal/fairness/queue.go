@@ -50,7 +50,7 @@ type Queue struct {
 // A line is the callers of one key.
 type line struct {
 	key     string
-	running int
+	running int // slots, and those that rest
 	waiting []*waiter
 	listed  bool // in Queue.turns
 }
@@ -191,15 +191,42 @@ func (s *Slot) Release() {
 	s.q.releaseLocked(s)
 }
 
+// Rest frees the slot for other keys, and for its own after a while.
+func (s *Slot) Rest(d time.Duration) {
+	s.q.mu.Lock()
+	defer s.q.mu.Unlock()
+	if s.released {
+		return
+	}
+	s.released = true
+	s.q.used--
+	s.q.passOnLocked()
+	time.AfterFunc(d, func() {
+		s.q.mu.Lock()
+		defer s.q.mu.Unlock()
+		s.q.leaveLocked(s.of)
+	})
+}
+
 func (q *Queue) releaseLocked(s *Slot) {
 	if s.released {
 		return
 	}
 	s.released = true
 	q.used--
-	s.of.running--
-	q.listLocked(s.of)
-	q.forgetLocked(s.of)
+	q.leaveLocked(s.of)
+}
+
+// leaveLocked lets a key have one more slot.
+func (q *Queue) leaveLocked(l *line) {
+	l.running--
+	q.listLocked(l)
+	q.forgetLocked(l)
+	q.passOnLocked()
+}
+
+// passOnLocked gives free slots to those who wait.
+func (q *Queue) passOnLocked() {
 	for q.isFreeLocked() && len(q.turns) > 0 {
 		l := q.turns[0]
 		q.turns[0] = nil

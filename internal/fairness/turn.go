@@ -6,15 +6,17 @@ package fairness
 import (
 	"context"
 	"io"
+	"time"
 )
 
 // A Turn is the right to use a processor for a list, which is given up while a client is
 // written to. A nil *Turn is that of a request without a user, and has no effect. It
 // belongs to one goroutine.
 type Turn struct {
-	queue *Queue
-	key   string
-	slot  *Slot // nil while it is given up
+	users *Users
+	user  User
+	slot  *Slot     // nil while it is given up
+	since time.Time // when it got it
 }
 
 // Turn waits for a turn. It has to be ended. The error is the cause of the end of ctx.
@@ -27,13 +29,13 @@ func (u *Users) Turn(ctx context.Context) (*Turn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Turn{u.turns, user.Name, slot}, nil
+	return &Turn{u, user, slot, time.Now()}, nil
 }
 
 // End gives the turn up.
 func (t *Turn) End() {
 	if t != nil && t.slot != nil {
-		t.slot.Release()
+		t.users.rest(t.slot, t.user, time.Since(t.since))
 		t.slot = nil
 	}
 }
@@ -41,7 +43,17 @@ func (t *Turn) End() {
 // resume waits for the turn again. Turns become free soon, since no client can hold one.
 func (t *Turn) resume() {
 	if t.slot == nil {
-		t.slot, _ = t.queue.Acquire(context.Background(), t.key) // does not fail: it waits without bounds
+		t.slot, _ = t.users.turns.Acquire(context.Background(), t.user.Name) // does not fail: it waits without bounds
+		t.since = time.Now()
+	}
+}
+
+// Yield gives the turn up if it has been held for a while, and waits for the next one. It is for
+// long work that writes little.
+func (t *Turn) Yield() {
+	if t != nil && (t.slot == nil || time.Since(t.since) >= longTurn) {
+		t.End()
+		t.resume()
 	}
 }
 

@@ -71,8 +71,10 @@ type Users struct {
 	reads  *Queue // other reads there
 	turns  *Queue
 	calls  *Queue // of the history API
+	pauses *Queue // of refusals
 	*metrics
-	log *slog.Logger
+	log  *slog.Logger
+	work work
 
 	mu   sync.Mutex // guards the field below
 	open map[string]*usage
@@ -107,8 +109,10 @@ func NewUsers(l Limits, log *slog.Logger) *Users {
 		reads:   NewQueue(QueueOptions{PerKey: readsPerList * l.Lists, MaxWaiting: waitingPerList * l.Lists, Wait: maxWait}),
 		turns:   NewQueue(QueueOptions{Slots: turnsPerProcessor * runtime.GOMAXPROCS(0), PerKey: max(1, runtime.GOMAXPROCS(0)-1), Wait: -1}),
 		calls:   NewQueue(QueueOptions{PerKey: l.Past, MaxWaiting: waitingPerList * l.Past, Wait: maxWait}),
+		pauses:  NewQueue(QueueOptions{PerKey: 1, MaxWaiting: maxRefused, Wait: maxPause}),
 		metrics: newMetrics(),
 		log:     log,
+		work:    work{used: map[string]usedTime{}},
 		open:    map[string]*usage{},
 		refused: map[string]int{},
 	}
@@ -152,6 +156,7 @@ func (u *Users) TryPass(ctx context.Context, large bool) (end func()) {
 	if u == nil || !ok {
 		return func() {}
 	}
+	u.work.begin(user.Name)
 	var slot *Slot
 	rest := smallRest
 	if large {
@@ -170,6 +175,7 @@ func (u *Users) acquire(ctx context.Context, q *Queue, what string, b bound) (en
 	if !ok {
 		return func() {}, nil
 	}
+	u.work.begin(user.Name)
 	slot, err := q.Acquire(ctx, user.Name)
 	switch {
 	case err == nil:

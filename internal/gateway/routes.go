@@ -147,6 +147,9 @@ func (g *Gateway) route(rec *responseRecorder, r *http.Request) {
 		rec.source = m.source
 		m.handler.ServeHTTP(rec, r)
 	}
+	if rec.code == http.StatusTooManyRequests {
+		g.users.Pause(r.Context())
+	}
 }
 
 // converts reports whether r is a POST that changes nothing, also if the gateway is

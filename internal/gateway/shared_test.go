@@ -221,3 +221,21 @@ func TestStreamsOfMultiwatch(t *testing.T) {
 		"/api/v1/pods?watch=1&labelSelector=a", "/at/1m/api/v1/pods?watch=1&labelSelector=b", "/at/1m/api/v1/pods?watch=1&labelSelector=c")
 	open("john", http.StatusOK, "", three...).Body.Close()
 }
+
+// TestRefusalsWait: a client that asks again at once gets its answers 429 one after the other.
+func TestRefusalsWait(t *testing.T) {
+	r, _ := newSharedRig(t, rigOptions{gateway: gateway.Options{Limits: fairness.Limits{Streams: 1}}})
+	begin := time.Now()
+	const refused, pause = 10, 20 * time.Millisecond
+	for range refused {
+		two := url.Values{"watch": slices.Repeat([]string{"/api/v1/pods?watch=1"}, 2)}
+		res := r.get("/watchkeeper/v1/multiwatch?"+two.Encode(), "Authorization", "Bearer jane")
+		readAll(t, res)
+		if res.StatusCode != http.StatusTooManyRequests {
+			t.Error(res.Status)
+		}
+	}
+	if took := time.Since(begin); took < (refused-1)*pause {
+		t.Errorf("%d answers within %v", refused, took)
+	}
+}

@@ -92,13 +92,20 @@ func (h *Handler) beginExport(ctx context.Context) (end func(), err error) {
 func (x *export) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	out := &exportBody{DeadlineWriter: httpstream.NewDeadlineWriter(w, httpstream.HeldTimeout), header: w.Header()}
 	defer out.Clear()
+	turn, err := x.Users.Turn(r.Context())
+	if err != nil {
+		x.fail(w, r, err)
+		return
+	}
+	defer turn.End()
 	e := recording.Exporter{
 		Store: x.store, Program: x.Upstream.UserAgent(), Cluster: x.store.Cluster(),
 		Documents: func(ctx context.Context) ([]recording.Document, error) {
 			return x.documents(ctx, identity(x.r), x.selection.Resources)
 		},
+		Turn: turn,
 	}
-	err := e.Export(r.Context(), out, x.selection)
+	err = e.Export(r.Context(), out, x.selection)
 	switch {
 	case err == nil:
 	case out.begun:

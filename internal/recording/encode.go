@@ -15,11 +15,13 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/watchkeeper/watchkeeper/informer/scan"
+	"github.com/watchkeeper/watchkeeper/internal/fairness"
 )
 
 // An encoder writes lines. After an error it writes nothing more.
 type encoder struct {
 	zstd    *zstd.Encoder
+	working io.Writer // to zstd
 	sum     hash.Hash
 	buf     bytes.Buffer
 	lines   int
@@ -27,12 +29,15 @@ type encoder struct {
 	err     error
 }
 
-func newEncoder(w io.Writer) (*encoder, error) {
-	z, err := zstd.NewWriter(w, zstd.WithEncoderLevel(zstd.SpeedBestCompression), zstd.WithWindowSize(windowSize), zstd.WithEncoderCRC(true))
+// newEncoder returns an encoder that has the turn while it encodes lines, and gives it up while w
+// is written to.
+func newEncoder(w io.Writer, turn *fairness.Turn) (*encoder, error) {
+	z, err := zstd.NewWriter(turn.Waiting(w), zstd.WithEncoderLevel(zstd.SpeedBetterCompression), zstd.WithWindowSize(windowSize),
+		zstd.WithEncoderCRC(true), zstd.WithEncoderConcurrency(1))
 	if err != nil {
 		return nil, err
 	}
-	return &encoder{zstd: z, sum: sha256.New()}, nil
+	return &encoder{zstd: z, working: turn.Working(z), sum: sha256.New()}, nil
 }
 
 // line writes one line.
@@ -46,7 +51,7 @@ func (e *encoder) line(l line) error {
 	if e.err = enc.Encode(l); e.err == nil {
 		e.sum.Write(e.buf.Bytes())
 		e.lines++
-		_, e.err = e.zstd.Write(e.buf.Bytes())
+		_, e.err = e.working.Write(e.buf.Bytes())
 	}
 	return e.err
 }

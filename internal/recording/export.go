@@ -17,6 +17,7 @@ import (
 
 	"github.com/watchkeeper/watchkeeper/informer/kube"
 	"github.com/watchkeeper/watchkeeper/informer/scan"
+	"github.com/watchkeeper/watchkeeper/internal/fairness"
 	"github.com/watchkeeper/watchkeeper/internal/history"
 )
 
@@ -59,11 +60,15 @@ type Exporter struct {
 	// Documents returns the API server's discovery documents. An error ends the
 	// export.
 	Documents func(context.Context) ([]Document, error)
+	// Turn is that of the user in shared mode, nil in local mode. It is given up while Documents
+	// and the output are waited for.
+	Turn *fairness.Turn
 }
 
 // A part is the exported part of one resource.
 type part struct {
 	stream   *history.Stream
+	turn     *fairness.Turn
 	from, to history.Moment
 	keys     map[kube.Key]bool // of the selected objects; nil selects all
 }
@@ -90,11 +95,12 @@ func (x *Exporter) Export(ctx context.Context, w io.Writer, sel Selection) error
 			s.Namespace, s.LabelSelector = names.words(s.Namespace), ""
 		}
 	}
+	x.Turn.End()
 	documents, err := x.Documents(ctx)
 	if err != nil {
 		return err
 	}
-	e, err := newEncoder(w)
+	e, err := newEncoder(w, x.Turn)
 	if err != nil {
 		return err
 	}
@@ -184,7 +190,7 @@ func (x *Exporter) plan(ctx context.Context, sel Selection) ([]*part, *Header, e
 // newest one of its resource.
 func (x *Exporter) part(ctx context.Context, st *history.Stream, newest bool, sel Selection) (*part, error) {
 	span := st.Span()
-	p := &part{stream: st, from: span.From, to: span.To}
+	p := &part{stream: st, turn: x.Turn, from: span.From, to: span.To}
 	first := span.From.At
 	for _, s := range st.TimeSpans() { // the clock may have been set back
 		if s.From.At.Before(first) {
@@ -249,6 +255,7 @@ func (p *part) each(ctx context.Context, object func(*scan.Object) error, event 
 		if err = errors.Join(err, ctx.Err()); err != nil {
 			return err
 		}
+		p.turn.Yield()
 		if p.keys == nil || p.keys[o.Key] {
 			if err := object(o); err != nil {
 				return err
@@ -259,6 +266,7 @@ func (p *part) each(ctx context.Context, object func(*scan.Object) error, event 
 		if err = errors.Join(err, ctx.Err()); err != nil {
 			return err
 		}
+		p.turn.Yield()
 		if p.keys == nil || p.keys[e.Object.Key] {
 			if err := event(e); err != nil {
 				return err

@@ -11,7 +11,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -23,6 +25,7 @@ import (
 
 	"github.com/watchkeeper/watchkeeper/informer/kube"
 	"github.com/watchkeeper/watchkeeper/informer/scan"
+	"github.com/watchkeeper/watchkeeper/internal/fairness"
 	"github.com/watchkeeper/watchkeeper/internal/history"
 )
 
@@ -153,6 +156,54 @@ func TestRoundTrip(t *testing.T) {
 		t.Errorf("%+v, %d documents", h, len(documents))
 	}
 }
+
+// TestTurn: an export has its user's turn, but not while it waits for the API server or its client.
+func TestTurn(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // one turn of a user
+	s := openStore(t)
+	fill(t, s)
+	users := fairness.NewUsers(fairness.Limits{}, slog.New(slog.DiscardHandler))
+	jane := fairness.WithUser(t.Context(), fairness.UserNamed("jane"))
+	free := func(when string, want bool) {
+		t.Helper()
+		ctx, cancel := context.WithTimeout(jane, time.Minute)
+		if !want {
+			cancel() // at once: a free turn is taken without a look at the context
+		}
+		defer cancel()
+		turn, err := users.Turn(ctx)
+		if turn.End(); (err == nil) != want {
+			t.Errorf("%s: the turn is free: %t", when, err == nil)
+		}
+	}
+	turn, err := users.Turn(jane)
+	if err != nil {
+		t.Fatal(err)
+	}
+	free("before", false)
+	x := exporter(s)
+	x.Turn = turn
+	documents := x.Documents
+	x.Documents = func(ctx context.Context) ([]Document, error) {
+		free("while the API server is asked", true)
+		return documents(ctx)
+	}
+	written := 0
+	err = x.Export(jane, writerFunc(func(p []byte) (int, error) {
+		free("while the client is written to", true)
+		written += len(p)
+		return len(p), nil
+	}), everything())
+	if err != nil || written == 0 {
+		t.Errorf("%d bytes: %v", written, err)
+	}
+	turn.End()
+	free("after", true)
+}
+
+type writerFunc func([]byte) (int, error)
+
+func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 
 func TestSelections(t *testing.T) {
 	s := openStore(t)

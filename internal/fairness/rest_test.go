@@ -1,0 +1,146 @@
+// SPDX-FileCopyrightText: The Watchkeeper Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package fairness
+
+import (
+	"context"
+	"log/slog"
+	"runtime"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// TestRest: a user who always has work uses a processor all the time while nobody else is at work;
+// beside others, for the burst and its share. When they have left, it need not make up for it.
+func TestRest(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(2))
+	synctest.Test(t, func(t *testing.T) {
+		u := NewUsers(Limits{}, slog.New(slog.DiscardHandler))
+		var mu sync.Mutex
+		var used time.Duration
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		const piece = 5 * time.Millisecond
+		for range 3 { // they share what the user has
+			go func() {
+				for ctx.Err() == nil {
+					turn, err := u.Turn(WithUser(ctx, UserNamed("busy")))
+					if err != nil {
+						return
+					}
+					time.Sleep(piece)
+					turn.End()
+					mu.Lock()
+					used += piece
+					mu.Unlock()
+				}
+			}()
+		}
+		// during returns how long a processor was used in a span, in which others list or not.
+		during := func(span time.Duration, others bool) time.Duration {
+			mu.Lock()
+			before := used
+			mu.Unlock()
+			for end := time.Now().Add(span); time.Now().Before(end); time.Sleep(atWork / 2) {
+				if others {
+					done, err := u.List(as(t, "other"))
+					if err != nil {
+						t.Fatal(err)
+					}
+					done()
+				}
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			return used - before
+		}
+		const span = 20 * time.Second
+		share := span * 2 / shares
+		for _, c := range []struct {
+			others   bool
+			from, to time.Duration
+		}{
+			{false, span - piece, span + piece},
+			{true, share, share + burst},
+			{false, span - 2*atWork, span},
+		} {
+			if got := during(span, c.others); got < c.from || got > c.to {
+				t.Errorf("others at work: %t: %v of %v, want %v to %v", c.others, got, span, c.from, c.to)
+			}
+		}
+		stop()
+		synctest.Wait()
+		time.Sleep(time.Minute)
+		u.work.end("another", 0)
+		if u.turns.Keys() != 0 || len(u.work.used) > 1 {
+			t.Errorf("left: %d turns, %v", u.turns.Keys(), u.work.used)
+		}
+	})
+}
+
+// TestYield: long work gives others a turn.
+func TestYield(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		u := NewUsers(Limits{}, slog.New(slog.DiscardHandler))
+		u.turns = NewQueue(QueueOptions{Slots: 1, Wait: -1})
+		turn, err := u.Turn(as(t, "jane"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer turn.End()
+		had := false
+		go func() {
+			other, err := u.Turn(as(t, "john"))
+			had = err == nil
+			other.End()
+		}()
+		synctest.Wait()
+		if turn.Yield(); had {
+			t.Error("a turn that has just begun is given up")
+		}
+		time.Sleep(longTurn)
+		if turn.Yield(); !had {
+			t.Error("a long turn is not given up")
+		}
+		if turn.slot == nil {
+			t.Error("the turn is not taken again")
+		}
+	})
+}
+
+// TestPause: the answers 429 to one user come one after the other, however many clients it has, and
+// do not delay those to others. None waits longer than a second.
+func TestPause(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		u := NewUsers(Limits{}, slog.New(slog.DiscardHandler))
+		for _, clients := range []int{1, 30, 2 * int(maxPause/refusalPause)} {
+			begin := time.Now()
+			var running sync.WaitGroup
+			for range clients {
+				running.Go(func() {
+					start := time.Now()
+					u.Pause(as(t, "greedy"))
+					if took := time.Since(start); took > maxPause {
+						t.Errorf("%d clients: one waited for %v", clients, took)
+					}
+				})
+			}
+			synctest.Wait()
+			if u.Pause(as(t, "modest")); time.Since(begin) != 0 {
+				t.Errorf("another user waited for %v", time.Since(begin))
+			}
+			running.Wait()
+			if took, want := time.Since(begin), min(maxPause, time.Duration(clients-1)*refusalPause); took != want {
+				t.Errorf("%d clients were answered within %v, want %v", clients, took, want)
+			}
+			time.Sleep(refusalPause)
+			synctest.Wait()
+		}
+		if u.pauses.Keys() != 0 {
+			t.Error("a pause is left")
+		}
+	})
+}
