@@ -56,6 +56,20 @@ func deliveries(r *harness) error {
 				}
 			}
 		}
+		for i, e := range servers {
+			if e.target.Protocol != streams.HTTP2 {
+				continue
+			}
+			usual := *e
+			usual.target.Protocol = streams.GoHTTP2
+			r.Say("round %d: %d watches, %s", round+1, s.watches, usual.via())
+			used, err := r.watched(servers, &usual, s.watches, s.updates, s.rate)
+			if err != nil {
+				return fmt.Errorf("%s: %w", usual.via(), err)
+			}
+			r.report.Add("Delivery/"+usual.via(), s.updates*s.watches,
+				report.Value{Of: perOp(used[i]-none[i], s.updates*s.watches), Unit: "cpu-ns/delivery"})
+		}
 		for _, e := range bare.endpoints {
 			r.Say("round %d: %d watches, %s", round+1, s.watches, e.via())
 			used, err := bare.watched(e, s.watches, s.updates, s.rate)

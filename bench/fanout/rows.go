@@ -51,6 +51,10 @@ func rows(s sizes) []report.Row {
 		all = append(all, row)
 	}
 	watches := fmt.Sprintf("%d watches", s.watches)
+	const toGo = "Delivery/via=%s/proto=go-http2 cpu-ns/delivery"
+	usual := report.Row{Title: "CPU per delivery, " + watches + ", TLS HTTP/2, Go's client", Unit: "µs", Scale: micro, Direct: fmt.Sprintf(toGo, "direct"), Gateway: fmt.Sprintf(toGo, "gateway")}
+	usual.Target, usual.Says = atMost(6)
+	all = append(all, usual)
 	against("CPU per delivery, "+watches+", TLS HTTP/2", "µs", micro, "Delivery", overTLS, " cpu-ns/delivery", 5)
 	bare("Delivery", "http2", "cpu-ns/delivery", 0)
 	against("CPU per delivery, "+watches+", plain HTTP/1.1", "µs", micro, "Delivery", overPlain, " cpu-ns/delivery", 0)

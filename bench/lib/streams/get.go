@@ -29,7 +29,7 @@ type Client struct {
 // Dial connects a client.
 func Dial(ctx context.Context, t Target) (*Client, error) {
 	c := &Client{target: t}
-	if t.Protocol == HTTP2 {
+	if t.Protocol != HTTP1 {
 		var err error
 		c.two, err = dial2(ctx, t, false, c.reading.Go)
 		return c, err

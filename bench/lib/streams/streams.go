@@ -7,7 +7,8 @@
 // hundreds of streams per connection. The flow control windows have the largest size
 // that HTTP/2 allows, so that a server never waits for them.
 //
-// It implements only the parts of HTTP that Go's servers use.
+// It implements only the parts of HTTP that Go's servers use. [GoHTTP2] is Go's own client,
+// with the windows and the window updates that most clients have.
 package streams
 
 import (
@@ -24,10 +25,12 @@ import (
 // A Protocol is how requests are sent.
 type Protocol string
 
-// The protocols. HTTP1 has a connection for each watch.
+// The protocols. HTTP1 has a connection for each watch; GoHTTP2 is HTTP/2, of watches
+// with Go's client.
 const (
-	HTTP1 Protocol = "http1"
-	HTTP2 Protocol = "http2"
+	HTTP1   Protocol = "http1"
+	HTTP2   Protocol = "http2"
+	GoHTTP2 Protocol = "go-http2"
 )
 
 // A Target is a server.
@@ -63,7 +66,7 @@ func (t Target) dial(ctx context.Context, stamped bool) (conn net.Conn, at func(
 func (t Target) secure(ctx context.Context, conn net.Conn) (net.Conn, error) {
 	config := t.TLS.Clone()
 	config.NextProtos = []string{"http/1.1"}
-	if t.Protocol == HTTP2 {
+	if t.Protocol != HTTP1 {
 		config.NextProtos = []string{"h2"}
 	}
 	if config.ServerName == "" {
@@ -78,7 +81,7 @@ func (t Target) secure(ctx context.Context, conn net.Conn) (net.Conn, error) {
 		conn.Close()
 		return nil, err
 	}
-	if got := secure.ConnectionState().NegotiatedProtocol; t.Protocol == HTTP2 && got != "h2" {
+	if got := secure.ConnectionState().NegotiatedProtocol; t.Protocol != HTTP1 && got != "h2" {
 		conn.Close()
 		return nil, fmt.Errorf("%s speaks %q, not h2", t.Address, got)
 	}
@@ -140,8 +143,11 @@ func Open(ctx context.Context, t Target, o Options) (*Set, error) {
 		}
 	}
 	open := s.open1
-	if t.Protocol == HTTP2 {
+	switch t.Protocol {
+	case HTTP2:
 		open = s.open2
+	case GoHTTP2:
+		open = s.openGo
 	}
 	if err := open(ctx, t, o); err != nil {
 		s.Close()

@@ -23,16 +23,18 @@ func serve(t *testing.T, handler http.Handler, test func(*testing.T, Target)) {
 		defer s.Close()
 		test(t, Target{Address: s.Listener.Addr().String(), Protocol: HTTP1})
 	})
-	t.Run("http2", func(t *testing.T) {
-		s := httptest.NewUnstartedServer(handler)
-		s.EnableHTTP2 = true
-		s.Config.HTTP2 = &http.HTTP2Config{MaxConcurrentStreams: 7}
-		s.StartTLS()
-		defer s.Close()
-		roots := x509.NewCertPool()
-		roots.AddCert(s.Certificate())
-		test(t, Target{Address: s.Listener.Addr().String(), Protocol: HTTP2, TLS: &tls.Config{RootCAs: roots}})
-	})
+	for _, p := range []Protocol{HTTP2, GoHTTP2} {
+		t.Run(string(p), func(t *testing.T) {
+			s := httptest.NewUnstartedServer(handler)
+			s.EnableHTTP2 = true
+			s.Config.HTTP2 = &http.HTTP2Config{MaxConcurrentStreams: 7}
+			s.StartTLS()
+			defer s.Close()
+			roots := x509.NewCertPool()
+			roots.AddCert(s.Certificate())
+			test(t, Target{Address: s.Listener.Addr().String(), Protocol: p, TLS: &tls.Config{RootCAs: roots}})
+		})
+	}
 }
 
 // feed is a server that answers each request with the same pieces, each flushed when it
