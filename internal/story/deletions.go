@@ -26,7 +26,7 @@ func (t *teller) deletions() {
 		case i >= 0 && (th.gone.IsZero() || th.kind != "Pod" || th.states[i].finalizers() != ""):
 			t.tellFinalizers(th, i)
 		case !th.gone.IsZero() && th.kind != "Node" && (own || th.controller() == nil && th.kind != "Pod" && th.kind != "ConfigMap" && th.kind != "Secret"):
-			t.tellDeleted(th, th.gone, []*entry{th.last})
+			t.tellDeleted(th, th.gone, "", []*entry{th.last})
 		}
 	}
 }
@@ -34,9 +34,12 @@ func (t *teller) deletions() {
 // finalizers returns the finalizers of a state.
 func (s *state) finalizers() string { return strings.Join(s.look().Metadata.Finalizers, ", ") }
 
-func (t *teller) tellDeleted(th *thing, from time.Time, claims []*entry) {
+func (t *teller) tellDeleted(th *thing, from time.Time, finalizers string, claims []*entry) {
 	ep := newEpisode(rankDeleted, api.EpisodeInfo, from, th.gone, false)
 	ep.Title = fmt.Sprintf("%s %s deleted", th.kind, th.key.Name())
+	if finalizers != "" && th.gone.Sub(from) > maxTogether {
+		ep.Title += fmt.Sprintf(", %s after that was requested (finalizers: %s)", t.took(from, th.gone), finalizers)
+	}
 	if th.kind != "Pod" { // that of a Pod is rather a part of another episode
 		ep.claims, ep.workloads = claims, []name{t.workload(th)}
 	}
@@ -89,7 +92,7 @@ func (t *teller) tellFinalizers(th *thing, i int) {
 	switch waited := end.Sub(first.at); {
 	case !ep.Ongoing && waited <= maxFinalizing:
 		if th.controller() == nil {
-			t.tellDeleted(th, first.at, claims)
+			t.tellDeleted(th, first.at, names, claims)
 		}
 		return
 	case th.kind == "Pod" && names == "" && late < maxTrail:

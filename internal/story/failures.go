@@ -37,8 +37,9 @@ type failure struct {
 func (t *teller) failuresOfPods() {
 	for _, pod := range t.ofKind("Pod") {
 		var open *failure
-		var before *state // the one before it
-		var ready bool    // it has been
+		var before *state                 // the one before it
+		var ready bool                    // it has been
+		var held map[string]time.Duration // how long it has said each text
 		for i, s := range pod.states {
 			f := t.faultOf(pod, i)
 			if f == nil {
@@ -64,9 +65,13 @@ func (t *teller) failuresOfPods() {
 			if open == nil {
 				open = &failure{pod: pod, workload: t.workload(pod), fault: *f, from: s.at, first: s}
 				t.failures = append(t.failures, open)
-				before = pod.states[max(i-1, 0)]
+				before, held = pod.states[max(i-1, 0)], map[string]time.Duration{}
 			}
-			if f.Weight >= open.fault.Weight {
+			until := t.until(pod, i)
+			held[f.Text] += until.Sub(s.at)
+			// The scheduler says in passing what changes about the Nodes, as they are uncordoned.
+			passing := f.Class == change.Unschedulable && until.Before(t.To) && held[f.Text] < held[open.fault.Text]
+			if f.Weight >= open.fault.Weight && !passing {
 				open.fault = *f
 			}
 			open.restarts = change.Restarts(s.asPod()) - change.Restarts(before.asPod())

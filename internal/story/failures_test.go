@@ -49,6 +49,7 @@ func TestFailures(t *testing.T) {
 		{"kubelet", []string{evicted}, nil, "10- failed: Pod web: Evicted (The node was low on resource: memory); still so at the end of the story"},
 		{"no node, for long", []string{noNode, noNode, noNode, noNode, noNode}, nil, "10- failed: Pod web: Unschedulable (0/3 nodes are available: 3 Insufficient cpu); still so at the end of the story"},
 		{"no node, for a moment", []string{noNode, ready}, nil, "10-20 warning: Pod web: Unschedulable (0/3 nodes are available: 3 Insufficient cpu), scheduled after 10s"},
+		{"no node, and another reason in passing", []string{noNode, noNode, strings.Replace(noNode, "3 Insufficient cpu", "1 node(s) had untolerated taint(s)", 1), ready}, nil, "10-40 warning: Pod web: Unschedulable (0/3 nodes are available: 3 Insufficient cpu), scheduled after 30s"},
 		{"not ready", []string{notReady, ready}, nil, "10-20 warning: Pod web: not ready (ContainersNotReady: containers with unready status: [web]), recovered after 10s"},
 		{"readiness probe", []string{notReady, ready}, []string{"Warning", "Unhealthy", "Readiness probe failed: HTTP probe failed with statuscode: 503"},
 			"10-20 failed: Pod web: not ready (Readiness probe failed: HTTP probe failed with statuscode: 503), recovered after 10s"},

@@ -16,7 +16,8 @@ func TestFirstLine(t *testing.T) {
 	web, well := deployment(1, 2, "r/web:1.0", "m", "1", done(1, 2)), node("True", "", "", "")
 	stuck := deployment(2, 2, "r/web:1.1", "m", "1", `observedGeneration: 2, conditions: [{type: Progressing, status: "False", reason: ProgressDeadlineExceeded}]`)
 	for id, puts := range map[string][]string{
-		"Deployment/web: Deployment web deleted":                                                                                                                         {web, ""},
+		"Deployment/web: Deployment web deleted": {web, ""},
+		"Deployment/web: Deployment web deleted, 10s after that was requested (finalizers: example.com/hold)":                                                            {web, strings.Replace(web, "name: web", `name: web, deletionTimestamp: "2026-01-02T14:00:11Z", finalizers: [example.com/hold]`, 1), ""},
 		"Deployment/web: Deployment web scaled 2 → 0":                                                                                                                    {web, deployment(2, 0, "r/web:1.0", "m", "1", done(2, 0))},
 		"Deployment/web: Deployment web scaled 2 times between 0 and 2 replicas (2 → 0 → 2) by m; at 0 for 10s":                                                          {web, deployment(2, 0, "r/web:1.0", "m", "1", done(2, 0)), deployment(3, 2, "r/web:1.0", "m", "1", done(3, 2))},
 		"Deployment/web: Deployment web scaled 2 → 0 by m; at 0 for 40s":                                                                                                 {web, deployment(2, 0, "r/web:1.0", "m", "1", done(2, 0)), well, well, well, deployment(3, 2, "r/web:1.0", "m", "1", done(3, 2))},
