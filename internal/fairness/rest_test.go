@@ -71,6 +71,10 @@ func TestRest(t *testing.T) {
 				t.Errorf("others at work: %t: %v of %v, want %v to %v", c.others, got, span, c.from, c.to)
 			}
 		}
+		u.work.begin("other")
+		if got := u.work.end("busy", time.Hour); got > burst*shares/2 {
+			t.Errorf("after an hour in which the process was stopped, the rest is %v", got)
+		}
 		stop()
 		synctest.Wait()
 		time.Sleep(time.Minute)
