@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// A user who has just listed something is at work for so long.
+	// A user is at work for so long after each list, call of the history, and read at the API server.
 	atWork = time.Second
 	// While others are at work, a user may use a processor for burst, and then for one of
 	// shares parts of the time of all of them.
