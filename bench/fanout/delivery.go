@@ -39,36 +39,32 @@ func deliveries(r *harness) error {
 		}
 		r.report.Add("Update/via=none/watches=0", s.updates, report.Value{Of: perOp(none[0], s.updates), Unit: "upstream-cpu-ns/op"})
 		for i, e := range servers {
-			for _, n := range []int{1, s.watches} {
-				if n == 1 && i > 0 {
-					continue // one direct watch is the reference of all others
-				}
-				r.Say("round %d: %d watches, %s", round+1, n, e.via())
-				used, err := r.watched(servers, e, n, s.updates, s.rate)
+			type clients struct {
+				at *endpoint
+				n  int
+			}
+			all := []clients{{e, s.watches}}
+			if i == 0 {
+				all = append(all, clients{e, 1}) // one direct watch is the reference of all others
+			}
+			if e.target.Protocol == streams.HTTP2 {
+				usual := *e
+				usual.target.Protocol = streams.GoHTTP2
+				all = append(all, clients{&usual, s.watches})
+			}
+			for _, c := range all {
+				r.Say("round %d: %d watches, %s", round+1, c.n, c.at.via())
+				used, err := r.watched(servers, c.at, c.n, s.updates, s.rate)
 				if err != nil {
-					return fmt.Errorf("%s: %w", e.via(), err)
+					return fmt.Errorf("%s: %w", c.at.via(), err)
 				}
-				r.report.Add(fmt.Sprintf("Update/%s/watches=%d", e.via(), n), s.updates,
+				r.report.Add(fmt.Sprintf("Update/%s/watches=%d", c.at.via(), c.n), s.updates,
 					report.Value{Of: perOp(used[0], s.updates), Unit: "upstream-cpu-ns/op"})
-				if n > 1 {
-					r.report.Add("Delivery/"+e.via(), s.updates*n,
-						report.Value{Of: perOp(used[i]-none[i], s.updates*n), Unit: "cpu-ns/delivery"})
+				if c.n > 1 {
+					r.report.Add("Delivery/"+c.at.via(), s.updates*c.n,
+						report.Value{Of: perOp(used[i]-none[i], s.updates*c.n), Unit: "cpu-ns/delivery"})
 				}
 			}
-		}
-		for i, e := range servers {
-			if e.target.Protocol != streams.HTTP2 {
-				continue
-			}
-			usual := *e
-			usual.target.Protocol = streams.GoHTTP2
-			r.Say("round %d: %d watches, %s", round+1, s.watches, usual.via())
-			used, err := r.watched(servers, &usual, s.watches, s.updates, s.rate)
-			if err != nil {
-				return fmt.Errorf("%s: %w", usual.via(), err)
-			}
-			r.report.Add("Delivery/"+usual.via(), s.updates*s.watches,
-				report.Value{Of: perOp(used[i]-none[i], s.updates*s.watches), Unit: "cpu-ns/delivery"})
 		}
 		for _, e := range bare.endpoints {
 			r.Say("round %d: %d watches, %s", round+1, s.watches, e.via())

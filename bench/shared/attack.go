@@ -31,6 +31,8 @@ const (
 	hostileWatches, hostileLoops, hostileReaders, hostileExports = 200, 40, 40, 20
 	// everything is a list of all of the ballast.
 	everything = "/api/v1/serviceaccounts?labelSelector=zzN!%3Dq"
+
+	watches, lists, slowLists, exports = "watches", "lists", "lists that it reads slowly", "exports"
 )
 
 // attackWith is the environment variable of a process that is the hostile user's client: its
@@ -101,10 +103,17 @@ func attack(text string) error {
 	roots.AppendCertsFromPEM(ca)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	a := &attacker{victim: v, config: &tls.Config{RootCAs: roots}}
+	a := &attacker{victim: v, config: &tls.Config{RootCAs: roots}, answered: map[string]int{}}
 	a.begin(ctx)
 	a.running.Wait()
-	_, err = fmt.Println(a.answered)
+	all := 0
+	for _, what := range []string{watches, lists, slowLists, exports} {
+		if a.answered[what] == 0 {
+			return fmt.Errorf("none of its %s was answered: it is no attack", what)
+		}
+		all += a.answered[what]
+	}
+	_, err = fmt.Println(all)
 	return err
 }
 
@@ -114,28 +123,28 @@ type attacker struct {
 	config   *tls.Config
 	running  sync.WaitGroup
 	mu       sync.Mutex
-	answered int // requests with 200
+	answered map[string]int // requests with 200, by what they ask for
 }
 
 // begin does what a user can until ctx ends.
 func (a *attacker) begin(ctx context.Context) {
 	client := &http.Client{Transport: &http.Transport{TLSClientConfig: a.config.Clone(), ForceAttemptHTTP2: true}}
 	for i := range hostileWatches {
-		a.loop(ctx, client, fmt.Sprintf("/api/v1/configmaps?watch=1&labelSelector=n%%21%%3D%d", i), false)
+		a.loop(ctx, watches, client, fmt.Sprintf("/api/v1/configmaps?watch=1&labelSelector=n%%21%%3D%d", i), false)
 	}
 	for range hostileLoops {
-		a.loop(ctx, client, everything, false)
+		a.loop(ctx, lists, client, everything, false)
 	}
 	for range hostileReaders {
-		a.loop(ctx, a.slowClient(), everything, true)
+		a.loop(ctx, slowLists, a.slowClient(), everything, true)
 	}
 	for range hostileExports {
-		a.loop(ctx, client, "/watchkeeper/v1/history/export?since=1h", false)
+		a.loop(ctx, exports, client, "/watchkeeper/v1/history/export?since=1h", false)
 	}
 }
 
 // loop repeats a request, and reads its answers at once or a few bytes at a time.
-func (a *attacker) loop(ctx context.Context, client *http.Client, path string, slow bool) {
+func (a *attacker) loop(ctx context.Context, what string, client *http.Client, path string, slow bool) {
 	a.running.Go(func() {
 		for ctx.Err() == nil {
 			req, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+a.Address+path, http.NoBody)
@@ -149,7 +158,7 @@ func (a *attacker) loop(ctx context.Context, client *http.Client, path string, s
 			}
 			if resp.StatusCode == http.StatusOK {
 				a.mu.Lock()
-				a.answered++
+				a.answered[what]++
 				a.mu.Unlock()
 			}
 			for slow && ctx.Err() == nil {
