@@ -75,8 +75,11 @@ func (w *work) end(user string, took time.Duration) time.Duration {
 		maps.DeleteFunc(w.used, func(_ string, u usedTime) bool { return u.left(now) == 0 })
 		w.swept = now
 	}
-	// What it used more while it was alone does not count, nor a time in which the process was stopped.
-	used := min(burst, w.used[user].left(now)) + min(burst, took)
+	left := w.used[user].left(now)
+	if !others { // what it uses while it is alone does not count
+		left = min(left, burst)
+	}
+	used := left + min(took, burst) // the process may have been stopped for longer
 	w.used[user] = usedTime{used, now}
 	if !others {
 		return 0

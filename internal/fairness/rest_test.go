@@ -13,10 +13,36 @@ import (
 	"time"
 )
 
-// TestRest: a user who always has work uses a processor all the time while nobody else is at work;
-// beside others, for the burst and its share. When they have left, it need not make up for it.
+// TestRest: a user who always has work uses a processor all the time while nobody else is at work,
+// and calls of the history two; next to others, for the burst and its share. When they have left,
+// it need not make up for it.
 func TestRest(t *testing.T) {
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(2))
+	turn := func(ctx context.Context, u *Users, piece time.Duration) error {
+		turn, err := u.Turn(ctx)
+		if err == nil {
+			time.Sleep(piece)
+			turn.End()
+		}
+		return err
+	}
+	t.Run("turns on two processors", func(t *testing.T) { testRest(t, 2, 1, turn) })
+	t.Run("turns on eight", func(t *testing.T) { testRest(t, 8, 3, turn) })
+	t.Run("calls", func(t *testing.T) {
+		testRest(t, 2, 2, func(ctx context.Context, u *Users, piece time.Duration) error {
+			answered, end, err := u.Call(ctx)
+			if err == nil {
+				time.Sleep(piece)
+				answered()
+				end()
+			}
+			return err
+		})
+	})
+}
+
+// testRest tests work of which a user, alone, does so many pieces at a time.
+func testRest(t *testing.T, processors int, atATime time.Duration, work func(context.Context, *Users, time.Duration) error) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(processors))
 	synctest.Test(t, func(t *testing.T) {
 		u := NewUsers(Limits{}, slog.New(slog.DiscardHandler))
 		var mu sync.Mutex
@@ -27,12 +53,9 @@ func TestRest(t *testing.T) {
 		for range 3 { // they share what the user has
 			go func() {
 				for ctx.Err() == nil {
-					turn, err := u.Turn(WithUser(ctx, UserNamed("busy")))
-					if err != nil {
+					if work(WithUser(ctx, UserNamed("busy")), u, piece) != nil {
 						return
 					}
-					time.Sleep(piece)
-					turn.End()
 					mu.Lock()
 					used += piece
 					mu.Unlock()
@@ -58,21 +81,21 @@ func TestRest(t *testing.T) {
 			return used - before
 		}
 		const span = 20 * time.Second
-		share := span * 2 / shares
+		share := span * time.Duration(processors) / shares
 		for _, c := range []struct {
 			others   bool
 			from, to time.Duration
 		}{
-			{false, span - piece, span + piece},
-			{true, share, share + burst},
-			{false, span - 2*atWork, span},
+			{false, atATime * (span - 2*piece), atATime * (span + 2*piece)},
+			{true, share - 2*piece, share + burst},
+			{false, atATime * (span - 2*atWork), atATime * span},
 		} {
 			if got := during(span, c.others); got < c.from || got > c.to {
 				t.Errorf("others at work: %t: %v of %v, want %v to %v", c.others, got, span, c.from, c.to)
 			}
 		}
 		u.work.begin("other")
-		if got := u.work.end("busy", time.Hour); got > burst*shares/2 {
+		if got := u.work.end("busy", time.Hour); got > (burst+2*piece)*shares/2 {
 			t.Errorf("after an hour in which the process was stopped, the rest is %v", got)
 		}
 		stop()
@@ -81,6 +104,26 @@ func TestRest(t *testing.T) {
 		u.work.end("another", 0)
 		if u.turns.Keys() != 0 || len(u.work.used) > 1 {
 			t.Errorf("left: %d turns, %v", u.turns.Keys(), u.work.used)
+		}
+	})
+}
+
+// TestSlowReader: the time in which a client reads an answer of the history is no use of a processor.
+func TestSlowReader(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		u := NewUsers(Limits{}, slog.New(slog.DiscardHandler))
+		for range 2 * DefaultPast {
+			answered, end, err := u.Call(as(t, "slow"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			answered()
+			time.Sleep(time.Minute)
+			u.work.begin("other")
+			end()
+		}
+		if left := u.work.used["slow"].left(time.Now()); left > 0 {
+			t.Errorf("it has used a processor for %v", left)
 		}
 	})
 }

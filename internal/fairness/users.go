@@ -127,12 +127,20 @@ func (u *Users) List(ctx context.Context) (end func(), err error) {
 	return u.acquire(ctx, u.lists, "lists in flight", boundLists)
 }
 
-// Call begins a call of the history API, which the caller ends.
-func (u *Users) Call(ctx context.Context) (end func(), err error) {
-	if u == nil {
-		return func() {}, nil
+// Call begins a call of the history API, which the caller ends: with answered when the answer is
+// encoded, which counts as use of a processor until then, and with end when the client has it.
+func (u *Users) Call(ctx context.Context) (answered, end func(), err error) {
+	user, ok := UserOf(ctx)
+	if u == nil || !ok {
+		return func() {}, func() {}, nil
 	}
-	return u.acquire(ctx, u.calls, "requests to the history in flight", boundPast)
+	slot, err := u.slotOf(ctx, user, u.calls, "requests to the history in flight", boundPast)
+	if err != nil {
+		return nil, nil, err
+	}
+	start := time.Now()
+	took := sync.OnceValue(func() time.Duration { return time.Since(start) })
+	return func() { took() }, func() { u.rest(slot, user, took()) }, nil
 }
 
 // Pass begins a list, or another read that ends by itself, at the API server. The caller ends
@@ -175,11 +183,19 @@ func (u *Users) acquire(ctx context.Context, q *Queue, what string, b bound) (en
 	if !ok {
 		return func() {}, nil
 	}
+	slot, err := u.slotOf(ctx, user, q, what, b)
+	if err != nil {
+		return nil, err
+	}
+	return slot.Release, nil
+}
+
+func (u *Users) slotOf(ctx context.Context, user User, q *Queue, what string, b bound) (*Slot, error) {
 	u.work.begin(user.Name)
 	slot, err := q.Acquire(ctx, user.Name)
 	switch {
 	case err == nil:
-		return slot.Release, nil
+		return slot, nil
 	case errors.Is(err, ErrShare) && b == boundPast:
 		return nil, u.refusePast(user, q.PerKey, what)
 	case errors.Is(err, ErrShare):

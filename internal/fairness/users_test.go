@@ -187,10 +187,10 @@ func TestListsWait(t *testing.T) {
 		if u.lists.Keys() != 0 {
 			t.Error(u.lists.Keys())
 		}
-		if _, err := u.Call(jane); err != nil {
+		if _, _, err := u.Call(jane); err != nil {
 			t.Error(err)
 		}
-		_, err := u.Call(jane) // after a wait
+		_, _, err := u.Call(jane) // after a wait
 		refusedBy(t, err, "max-past-reads-per-user")
 		lists := NewQueue(QueueOptions{Slots: 4})
 		refuse := u.PerUserPast(lists, "lists of the past")
@@ -296,7 +296,7 @@ func TestNoUser(t *testing.T) {
 	for _, u := range []*Users{nil, NewUsers(Limits{Lists: 1, Streams: 1, Selectors: 1, Bytes: 1, Past: 1}, slog.New(slog.DiscardHandler))} {
 		for range 3 {
 			_, a := u.List(t.Context())
-			_, b := u.Call(t.Context())
+			_, _, b := u.Call(t.Context())
 			_, c := u.Stream(t.Context(), fmt.Sprint("pods?", t.Name()))
 			_, d := u.Hold(t.Context(), 10)
 			turn, e := u.Turn(t.Context())

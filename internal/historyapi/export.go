@@ -81,12 +81,12 @@ func (c *call) export() (any, error) {
 }
 
 // beginExport takes a slot for an export, before anything of it is worked out.
-func (h *Handler) beginExport(ctx context.Context) (end func(), err error) {
+func (h *Handler) beginExport(ctx context.Context) (answered, end func(), err error) {
 	end, err = h.exports.Acquire(ctx)
 	if errors.Is(err, past.ErrBusy) {
 		err = &status.Error{Status: status.TooMany(fmt.Sprintf("%d exports are being made: try again when one of them has ended", maxExports), exportRetry)}
 	}
-	return end, err
+	return func() {}, end, err
 }
 
 func (x *export) ServeHTTP(w http.ResponseWriter, r *http.Request) {

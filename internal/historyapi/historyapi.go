@@ -176,7 +176,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if name, _ := cutPath(r.URL.Path); name == exportName {
 		begin = h.beginExport
 	}
-	end, err := begin(r.Context())
+	answered, end, err := begin(r.Context())
 	if err != nil {
 		h.fail(w, r, err)
 		return
@@ -191,9 +191,10 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if answerer, ok := answer.(http.Handler); ok {
+		answered()
 		answerer.ServeHTTP(w, r)
 	} else {
-		writeJSON(w, r, answer, c.release)
+		writeJSON(w, r, answer, func() { answered(); c.release() })
 	}
 }
 
