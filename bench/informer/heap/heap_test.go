@@ -14,6 +14,7 @@ import (
 	"net/http"
 	"os"
 	"runtime"
+	"strconv"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -129,13 +130,14 @@ func heapOfInformer[T any](t *testing.T, url string, pods int, codec informer.Co
 	count := func(informer.Ref[T]) { events.Add(1) }
 	i.Handle(informer.Handler[T]{Add: count, Update: func(_, now informer.Ref[T]) { count(now) }, Delete: count})
 	defer run(t, i)()
-	settled := func(done func() bool) float64 {
-		for !done() || i.Status().Behind > 0 {
+	// While a list is taken, objects are there twice.
+	settled := func(rv uint64) float64 {
+		for s := i.Status(); s.Phase != informer.Watching || s.RV < rv || s.Behind > 0 || events.Load() < int64(pods); s = i.Status() {
 			time.Sleep(5 * time.Millisecond)
 		}
 		return heap() - before
 	}
-	maxHeap := settled(func() bool { return events.Load() == int64(pods) })
+	maxHeap := settled(0)
 	for _, command := range []string{fmt.Sprintf("/bench/events?n=%d", pods), "/bench/expire"} {
 		resp, err := http.Post(url+command, "", nil)
 		if err != nil {
@@ -147,10 +149,11 @@ func heapOfInformer[T any](t *testing.T, url string, pods int, codec informer.Co
 		if err != nil {
 			t.Fatal(err)
 		}
-		maxHeap = max(maxHeap, settled(func() bool {
-			ref, _ := i.Get(informer.Key{Namespace: last.Namespace, Name: last.Name})
-			return ref.RV() == last.ResourceVersion
-		}))
+		rv, err := strconv.ParseUint(last.ResourceVersion, 10, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		maxHeap = max(maxHeap, settled(rv))
 	}
 	runtime.KeepAlive(i)
 	return maxHeap
@@ -170,17 +173,20 @@ func run[T any](t *testing.T, i *informer.Informer[T]) (stop func()) {
 	}
 }
 
-// heap returns the heap in use once a further collection does not reduce it: pools
-// are emptied by the second one, and ending goroutines take a little time.
+// heap returns the heap in use once further collections do not reduce it, and no goroutine has
+// ended meanwhile, five times: pools are emptied by the second collection, and on a busy machine
+// goroutines take a while to end.
 func heap() float64 {
-	for lowest := math.Inf(1); ; time.Sleep(20 * time.Millisecond) {
+	lowest, running, same := math.Inf(1), 0, 0
+	for ; same < 5; time.Sleep(20 * time.Millisecond) {
 		runtime.GC()
 		var m runtime.MemStats
 		runtime.ReadMemStats(&m)
-		now := float64(m.HeapAlloc)
-		if now > .999*lowest {
-			return min(now, lowest)
+		now, goroutines := float64(m.HeapAlloc), runtime.NumGoroutine()
+		if same++; now < .999*lowest || goroutines != running {
+			same = 0
 		}
-		lowest = now
+		lowest, running = min(lowest, now), goroutines
 	}
+	return lowest
 }
