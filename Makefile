@@ -146,20 +146,20 @@ soak: build ## Runs long fuzzing and fault tests (about eight hours).
 	WATCHKEEPER_STARTS=10000 WATCHKEEPER_SIMULATIONS=20000 go test -race -count=1 -timeout 60m -run 'TestI7StartStop|TestSimulation' ./informer
 	WATCHKEEPER_SIMULATIONS=2000 go test -race -count=1 -timeout 60m -run TestI14Faults ./informer/reconcile
 	WATCHKEEPER_MODEL_SEEDS=5000 go test -race -count=1 -timeout 30m -run TestModel ./internal/timeline
-	WATCHKEEPER_HISTORY_ROUNDS=40 go test -race -count=1 -timeout 30m -run 'TestModel|TestClockModel|TestCrash|TestFaults|TestFlippedBits|TestKilled' ./internal/history
-	WATCHKEEPER_LINEARIZABLE_ROUNDS=10000 go test -count=1 -timeout 40m -v -run 'Linearizable' ./internal/acceptance
-	for i in request random; do WATCHKEEPER_APISERVERS=3 WATCHKEEPER_BALANCE=$$i WATCHKEEPER_LINEARIZABLE_ROUNDS=5000 go test -count=1 -timeout 40m -v -run 'Linearizable' ./internal/acceptance || exit; done
-	WATCHKEEPER_FIELD_REFUSALS=1000 WATCHKEEPER_COMPARE_ROUNDS=60 go test -count=1 -timeout 40m -v -run 'FieldSelectors|CompareUnderChurn' ./internal/acceptance
-	WATCHKEEPER_SIMULATIONS=2000 go test -race -count=1 -timeout 60m -v -run Simulation ./internal/robustness | grep -vE '^===|    --- PASS'
-	WATCHKEEPER_CLOCKS=2000 go test -race -count=1 -timeout 60m -v -run 'TestClock$$' ./internal/robustness | grep -vE '^===|    --- PASS'
-	for i in "" "" 3; do WATCHKEEPER_APISERVERS=$$i WATCHKEEPER_BALANCE=request WATCHKEEPER_FAULTS_SECONDS=3600 WATCHKEEPER_FAULTS_ROUND=60 go test -count=1 -timeout 3h -v -run Faults ./internal/robustness | grep -vE '^===|    --- PASS' || exit; done
-	WATCHKEEPER_SHARED=1 WATCHKEEPER_FAULTS_SECONDS=3600 WATCHKEEPER_FAULTS_ROUND=60 go test -count=1 -timeout 3h -v -run 'TestFaults$$' ./internal/robustness | grep -vE '^===|    --- PASS'
-	WATCHKEEPER_SHARED=1 go test -count=1 -timeout 20m -run 'TestConformance$$' ./internal/conformance
-	for k8s in $(OLDER); do $(MAKE) K8S=$$k8s bin/localcluster && LOCALCLUSTER_BIN=$$PWD/bin/localcluster-$$k8s go test -count=1 -timeout 20m ./internal/conformance || exit; done
-	for i in 1 2 3; do WATCHKEEPER_PAST_SECONDS=180 go test -count=1 -timeout 60m -v -run 'TestPast$$' ./internal/robustness || exit; done
+	WATCHKEEPER_HISTORY_ROUNDS=40 go test -race -count=1 -timeout 30m -run 'TestModel|TestClockModel|TestCrash|TestFaults|TestFlippedBits|TestKilled' ./internal/record/history
+	WATCHKEEPER_LINEARIZABLE_ROUNDS=10000 go test -count=1 -timeout 40m -v -run 'Linearizable' ./internal/testing/acceptance
+	for i in request random; do WATCHKEEPER_APISERVERS=3 WATCHKEEPER_BALANCE=$$i WATCHKEEPER_LINEARIZABLE_ROUNDS=5000 go test -count=1 -timeout 40m -v -run 'Linearizable' ./internal/testing/acceptance || exit; done
+	WATCHKEEPER_FIELD_REFUSALS=1000 WATCHKEEPER_COMPARE_ROUNDS=60 go test -count=1 -timeout 40m -v -run 'FieldSelectors|CompareUnderChurn' ./internal/testing/acceptance
+	WATCHKEEPER_SIMULATIONS=2000 go test -race -count=1 -timeout 60m -v -run Simulation ./internal/testing/robustness | grep -vE '^===|    --- PASS'
+	WATCHKEEPER_CLOCKS=2000 go test -race -count=1 -timeout 60m -v -run 'TestClock$$' ./internal/testing/robustness | grep -vE '^===|    --- PASS'
+	for i in "" "" 3; do WATCHKEEPER_APISERVERS=$$i WATCHKEEPER_BALANCE=request WATCHKEEPER_FAULTS_SECONDS=3600 WATCHKEEPER_FAULTS_ROUND=60 go test -count=1 -timeout 3h -v -run Faults ./internal/testing/robustness | grep -vE '^===|    --- PASS' || exit; done
+	WATCHKEEPER_SHARED=1 WATCHKEEPER_FAULTS_SECONDS=3600 WATCHKEEPER_FAULTS_ROUND=60 go test -count=1 -timeout 3h -v -run 'TestFaults$$' ./internal/testing/robustness | grep -vE '^===|    --- PASS'
+	WATCHKEEPER_SHARED=1 go test -count=1 -timeout 20m -run 'TestConformance$$' ./internal/testing/conformance
+	for k8s in $(OLDER); do $(MAKE) K8S=$$k8s bin/localcluster && LOCALCLUSTER_BIN=$$PWD/bin/localcluster-$$k8s go test -count=1 -timeout 20m ./internal/testing/conformance || exit; done
+	for i in 1 2 3; do WATCHKEEPER_PAST_SECONDS=180 go test -count=1 -timeout 60m -v -run 'TestPast$$' ./internal/testing/robustness || exit; done
 	WATCHKEEPER_BENCH_SHARED=1 go test -count=1 -timeout 20m -run TestAll ./bench/shared
-	WATCHKEEPER_RIGHTS_CASES=20000 go test -count=1 -timeout 30m -v -run TestRights ./internal/rights
-	WATCHKEEPER_KILLS=60 go test -count=1 -timeout 40m -v -run 'Killed' ./internal/acceptance
+	WATCHKEEPER_RIGHTS_CASES=20000 go test -count=1 -timeout 30m -v -run TestRights ./internal/testing/rights
+	WATCHKEEPER_KILLS=60 go test -count=1 -timeout 40m -v -run 'Killed' ./internal/testing/acceptance
 	cd clients && WATCHKEEPER_KILLS=20 go test -count=1 -timeout 40m -v -run 'Informers|Manager|Shared' .
 
 .PHONY: clean

@@ -22,7 +22,7 @@ import (
 	"github.com/summerwind/h2spec/http2"
 	"github.com/summerwind/h2spec/spec"
 
-	"github.com/watchkeeper/watchkeeper/internal/clustertest"
+	"github.com/watchkeeper/watchkeeper/internal/testing/clustertest"
 )
 
 const (

@@ -17,7 +17,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/watchkeeper/watchkeeper/internal/clustertest"
+	"github.com/watchkeeper/watchkeeper/internal/testing/clustertest"
 )
 
 // A secureGateway is a gateway with TLS, whose certificate is its own authority.

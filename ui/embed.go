@@ -3,7 +3,7 @@
 
 // Package ui embeds the built page. The sources beside it are TypeScript;
 // "make build" (scripts/ui) builds them into dist. Without that, as after
-// "go install", dist is empty, and internal/webpage serves instructions instead.
+// "go install", dist is empty, and internal/serve/webpage serves instructions instead.
 package ui
 
 import (

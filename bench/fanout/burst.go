@@ -11,7 +11,7 @@ import (
 
 	"github.com/watchkeeper/watchkeeper/bench/lib/report"
 	"github.com/watchkeeper/watchkeeper/bench/lib/streams"
-	"github.com/watchkeeper/watchkeeper/internal/fakeapi/synthetic"
+	"github.com/watchkeeper/watchkeeper/internal/testing/fakeapi/synthetic"
 )
 
 // bursts measures how many events a gateway delivers per second when the fake API server

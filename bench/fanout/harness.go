@@ -20,8 +20,8 @@ import (
 
 	"github.com/watchkeeper/watchkeeper/bench/lib/report"
 	"github.com/watchkeeper/watchkeeper/bench/lib/streams"
-	"github.com/watchkeeper/watchkeeper/internal/clustertest"
-	"github.com/watchkeeper/watchkeeper/internal/fakeapi"
+	"github.com/watchkeeper/watchkeeper/internal/testing/clustertest"
+	"github.com/watchkeeper/watchkeeper/internal/testing/fakeapi"
 )
 
 // A harness has the state that the scenarios share: a control plane, which is started

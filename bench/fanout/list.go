@@ -17,7 +17,7 @@ import (
 
 	"github.com/watchkeeper/watchkeeper/bench/lib/report"
 	"github.com/watchkeeper/watchkeeper/bench/lib/streams"
-	"github.com/watchkeeper/watchkeeper/internal/fakeapi/synthetic"
+	"github.com/watchkeeper/watchkeeper/internal/testing/fakeapi/synthetic"
 )
 
 const pods = "/api/v1/pods"

@@ -49,8 +49,8 @@ import (
 	"github.com/watchkeeper/watchkeeper/bench/lib/barewrites"
 	"github.com/watchkeeper/watchkeeper/bench/lib/informers"
 	"github.com/watchkeeper/watchkeeper/bench/lib/report"
-	"github.com/watchkeeper/watchkeeper/internal/fakeapi"
-	"github.com/watchkeeper/watchkeeper/internal/fakeapi/fakeprocess"
+	"github.com/watchkeeper/watchkeeper/internal/testing/fakeapi"
+	"github.com/watchkeeper/watchkeeper/internal/testing/fakeapi/fakeprocess"
 )
 
 var (

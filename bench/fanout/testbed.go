@@ -10,8 +10,8 @@ import (
 	"github.com/watchkeeper/watchkeeper/bench/lib/loadgen"
 	"github.com/watchkeeper/watchkeeper/bench/lib/process"
 	"github.com/watchkeeper/watchkeeper/bench/lib/streams"
-	"github.com/watchkeeper/watchkeeper/internal/clustertest"
-	"github.com/watchkeeper/watchkeeper/internal/fakeapi/fakeprocess"
+	"github.com/watchkeeper/watchkeeper/internal/testing/clustertest"
+	"github.com/watchkeeper/watchkeeper/internal/testing/fakeapi/fakeprocess"
 )
 
 // A testbed is a fake API server in a process of its own, and a gateway in front of it.

@@ -16,7 +16,7 @@ import (
 	"github.com/watchkeeper/watchkeeper/bench/lib/loadgen"
 	"github.com/watchkeeper/watchkeeper/bench/lib/report"
 	"github.com/watchkeeper/watchkeeper/bench/lib/streams"
-	"github.com/watchkeeper/watchkeeper/internal/clustertest"
+	"github.com/watchkeeper/watchkeeper/internal/testing/clustertest"
 )
 
 const pods = "/api/v1/pods"

@@ -35,8 +35,8 @@ import (
 	"time"
 
 	"github.com/watchkeeper/watchkeeper/bench/lib/report"
-	"github.com/watchkeeper/watchkeeper/internal/fakeapi"
-	"github.com/watchkeeper/watchkeeper/internal/fakeapi/fakeprocess"
+	"github.com/watchkeeper/watchkeeper/internal/testing/fakeapi"
+	"github.com/watchkeeper/watchkeeper/internal/testing/fakeapi/fakeprocess"
 )
 
 var (

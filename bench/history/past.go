@@ -18,8 +18,8 @@ import (
 	"github.com/watchkeeper/watchkeeper/bench/lib/process"
 	"github.com/watchkeeper/watchkeeper/bench/lib/report"
 	"github.com/watchkeeper/watchkeeper/informer/kube"
-	"github.com/watchkeeper/watchkeeper/internal/fakeapi/synthetic"
-	"github.com/watchkeeper/watchkeeper/internal/history"
+	"github.com/watchkeeper/watchkeeper/internal/record/history"
+	"github.com/watchkeeper/watchkeeper/internal/testing/fakeapi/synthetic"
 )
 
 // past measures recording at a high rate, and then reading the record: through the

@@ -30,8 +30,8 @@ import (
 	"time"
 
 	"github.com/watchkeeper/watchkeeper/bench/informer/measure"
-	"github.com/watchkeeper/watchkeeper/internal/fakeapi"
-	"github.com/watchkeeper/watchkeeper/internal/fakeapi/fakeprocess"
+	"github.com/watchkeeper/watchkeeper/internal/testing/fakeapi"
+	"github.com/watchkeeper/watchkeeper/internal/testing/fakeapi/fakeprocess"
 )
 
 var (

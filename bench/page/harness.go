@@ -17,7 +17,7 @@ import (
 
 	"github.com/watchkeeper/watchkeeper/bench/lib/loadgen"
 	"github.com/watchkeeper/watchkeeper/bench/lib/report"
-	"github.com/watchkeeper/watchkeeper/internal/clustertest"
+	"github.com/watchkeeper/watchkeeper/internal/testing/clustertest"
 )
 
 // A harness has the state that the scenarios share.

@@ -14,7 +14,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/watchkeeper/watchkeeper/internal/termtest"
+	"github.com/watchkeeper/watchkeeper/internal/testing/termtest"
 )
 
 // completingShells are shells with a startup file like those of users. $LINES stands for what

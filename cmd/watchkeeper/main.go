@@ -11,7 +11,7 @@ import (
 	_ "time/tzdata" // for CronJobs: the image has no zones
 
 	"github.com/watchkeeper/watchkeeper/internal/cli"
-	_ "github.com/watchkeeper/watchkeeper/internal/untranslated"
+	_ "github.com/watchkeeper/watchkeeper/internal/cli/untranslated"
 )
 
 func main() {

@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/watchkeeper/watchkeeper/internal/termtest"
+	"github.com/watchkeeper/watchkeeper/internal/testing/termtest"
 )
 
 var updatePictures = flag.Bool("update-pictures", false, "write the pictures of docs/cli.md")

@@ -25,8 +25,8 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/watchkeeper/watchkeeper/internal/fakeapi"
-	"github.com/watchkeeper/watchkeeper/internal/freeport"
+	"github.com/watchkeeper/watchkeeper/internal/testing/fakeapi"
+	"github.com/watchkeeper/watchkeeper/internal/testing/freeport"
 )
 
 const demo = "../../demo/incident.wkr"

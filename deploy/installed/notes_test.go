@@ -23,8 +23,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/watchkeeper/watchkeeper/internal/freeport"
-	"github.com/watchkeeper/watchkeeper/internal/logtest"
+	"github.com/watchkeeper/watchkeeper/internal/testing/freeport"
+	"github.com/watchkeeper/watchkeeper/internal/testing/logtest"
 )
 
 // A user has kubectl, the plugin, and a context of the cluster with a namespace.

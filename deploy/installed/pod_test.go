@@ -22,8 +22,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
-	"github.com/watchkeeper/watchkeeper/internal/clustertest"
-	"github.com/watchkeeper/watchkeeper/internal/freeport"
+	"github.com/watchkeeper/watchkeeper/internal/testing/clustertest"
+	"github.com/watchkeeper/watchkeeper/internal/testing/freeport"
 )
 
 // A process is what the kubelet would make of a Pod: the container's program with its

@@ -19,10 +19,10 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/watchkeeper/watchkeeper/informer/kube"
+	"github.com/watchkeeper/watchkeeper/internal/cli/completion"
+	"github.com/watchkeeper/watchkeeper/internal/cli/connect"
 	"github.com/watchkeeper/watchkeeper/internal/cli/refusal"
 	"github.com/watchkeeper/watchkeeper/internal/cli/termtext"
-	"github.com/watchkeeper/watchkeeper/internal/completion"
-	"github.com/watchkeeper/watchkeeper/internal/connect"
 )
 
 func newAt(s streams) *cobra.Command {

@@ -21,9 +21,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/watchkeeper/watchkeeper/internal/api"
-	"github.com/watchkeeper/watchkeeper/internal/change"
 	"github.com/watchkeeper/watchkeeper/internal/cli"
+	"github.com/watchkeeper/watchkeeper/internal/explain/api"
+	"github.com/watchkeeper/watchkeeper/internal/explain/change"
 )
 
 func changed(at time.Time, rv int, resource, name, what string) api.ObjectChange {

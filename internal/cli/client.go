@@ -23,10 +23,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/watchkeeper/watchkeeper/internal/api"
+	"github.com/watchkeeper/watchkeeper/internal/cli/completion"
+	"github.com/watchkeeper/watchkeeper/internal/cli/connect"
 	"github.com/watchkeeper/watchkeeper/internal/cli/refusal"
-	"github.com/watchkeeper/watchkeeper/internal/completion"
-	"github.com/watchkeeper/watchkeeper/internal/connect"
+	"github.com/watchkeeper/watchkeeper/internal/explain/api"
 )
 
 const historyAPI = "/watchkeeper/v1/history"

@@ -23,16 +23,16 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/client-go/rest"
 
-	"github.com/watchkeeper/watchkeeper/internal/api"
+	"github.com/watchkeeper/watchkeeper/internal/cli/completion"
 	"github.com/watchkeeper/watchkeeper/internal/cli/refusal"
 	"github.com/watchkeeper/watchkeeper/internal/cli/termtext"
 	"github.com/watchkeeper/watchkeeper/internal/cli/values"
-	"github.com/watchkeeper/watchkeeper/internal/completion"
-	"github.com/watchkeeper/watchkeeper/internal/findings"
-	"github.com/watchkeeper/watchkeeper/internal/gateway"
-	"github.com/watchkeeper/watchkeeper/internal/recording"
-	"github.com/watchkeeper/watchkeeper/internal/upstream"
-	"github.com/watchkeeper/watchkeeper/internal/words"
+	"github.com/watchkeeper/watchkeeper/internal/cluster/upstream"
+	"github.com/watchkeeper/watchkeeper/internal/explain/api"
+	"github.com/watchkeeper/watchkeeper/internal/explain/findings"
+	"github.com/watchkeeper/watchkeeper/internal/explain/words"
+	"github.com/watchkeeper/watchkeeper/internal/record/recording"
+	"github.com/watchkeeper/watchkeeper/internal/serve/gateway"
 )
 
 const findingsAPI = "/watchkeeper/v1/findings"

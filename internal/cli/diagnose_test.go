@@ -17,7 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
 
-	"github.com/watchkeeper/watchkeeper/internal/api"
+	"github.com/watchkeeper/watchkeeper/internal/explain/api"
 )
 
 // TestDiagnoseRecordings: what fails in the recordings of demo, at the moments of

@@ -20,10 +20,10 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/watchkeeper/watchkeeper/informer/kube"
-	"github.com/watchkeeper/watchkeeper/internal/api"
+	"github.com/watchkeeper/watchkeeper/internal/cli/completion"
 	"github.com/watchkeeper/watchkeeper/internal/cli/termtext"
 	"github.com/watchkeeper/watchkeeper/internal/cli/values"
-	"github.com/watchkeeper/watchkeeper/internal/completion"
+	"github.com/watchkeeper/watchkeeper/internal/explain/api"
 )
 
 // diffOptions are the flags of diff.

@@ -19,10 +19,10 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/watchkeeper/watchkeeper/internal/cli/completion"
 	"github.com/watchkeeper/watchkeeper/internal/cli/values"
-	"github.com/watchkeeper/watchkeeper/internal/completion"
-	"github.com/watchkeeper/watchkeeper/internal/recording"
-	"github.com/watchkeeper/watchkeeper/internal/words"
+	"github.com/watchkeeper/watchkeeper/internal/explain/words"
+	"github.com/watchkeeper/watchkeeper/internal/record/recording"
 )
 
 // exportPath is where a gateway makes recordings.

@@ -13,7 +13,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/watchkeeper/watchkeeper/internal/api"
+	"github.com/watchkeeper/watchkeeper/internal/explain/api"
 )
 
 const (

@@ -11,11 +11,11 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
+	"github.com/watchkeeper/watchkeeper/internal/cli/connect"
+	"github.com/watchkeeper/watchkeeper/internal/cli/get"
 	"github.com/watchkeeper/watchkeeper/internal/cli/refusal"
 	"github.com/watchkeeper/watchkeeper/internal/cli/sheetcmd"
 	"github.com/watchkeeper/watchkeeper/internal/cli/termtext"
-	"github.com/watchkeeper/watchkeeper/internal/connect"
-	"github.com/watchkeeper/watchkeeper/internal/get"
 )
 
 func newGet(s streams) *cobra.Command {

@@ -17,12 +17,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/watchkeeper/watchkeeper/internal/api"
-	"github.com/watchkeeper/watchkeeper/internal/change"
+	"github.com/watchkeeper/watchkeeper/internal/cli/completion"
 	"github.com/watchkeeper/watchkeeper/internal/cli/termtext"
 	"github.com/watchkeeper/watchkeeper/internal/cli/values"
-	"github.com/watchkeeper/watchkeeper/internal/completion"
-	"github.com/watchkeeper/watchkeeper/internal/words"
+	"github.com/watchkeeper/watchkeeper/internal/explain/api"
+	"github.com/watchkeeper/watchkeeper/internal/explain/change"
+	"github.com/watchkeeper/watchkeeper/internal/explain/words"
 )
 
 // historyOptions are the flags of history.

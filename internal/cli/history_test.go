@@ -18,8 +18,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/watchkeeper/watchkeeper/internal/api"
-	"github.com/watchkeeper/watchkeeper/internal/change"
+	"github.com/watchkeeper/watchkeeper/internal/explain/api"
+	"github.com/watchkeeper/watchkeeper/internal/explain/change"
 )
 
 const web = "/versions/apis/apps/v1/namespaces/default/deployments/web"

@@ -16,7 +16,7 @@ import (
 	"unicode"
 
 	"github.com/watchkeeper/watchkeeper/internal/cli"
-	"github.com/watchkeeper/watchkeeper/internal/sheet"
+	"github.com/watchkeeper/watchkeeper/internal/serve/sheet"
 )
 
 // forged is a text that moves the cursor, erases a line, sets the title, hides text, turns the

@@ -19,13 +19,13 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/watchkeeper/watchkeeper/informer/kube"
-	"github.com/watchkeeper/watchkeeper/internal/access"
-	"github.com/watchkeeper/watchkeeper/internal/api"
-	"github.com/watchkeeper/watchkeeper/internal/fakeapi"
-	"github.com/watchkeeper/watchkeeper/internal/historyapi"
-	"github.com/watchkeeper/watchkeeper/internal/past"
-	"github.com/watchkeeper/watchkeeper/internal/past/pasttest"
-	"github.com/watchkeeper/watchkeeper/internal/upstream"
+	"github.com/watchkeeper/watchkeeper/internal/cluster/access"
+	"github.com/watchkeeper/watchkeeper/internal/cluster/upstream"
+	"github.com/watchkeeper/watchkeeper/internal/explain/api"
+	"github.com/watchkeeper/watchkeeper/internal/record/past"
+	"github.com/watchkeeper/watchkeeper/internal/record/past/pasttest"
+	"github.com/watchkeeper/watchkeeper/internal/serve/historyapi"
+	"github.com/watchkeeper/watchkeeper/internal/testing/fakeapi"
 )
 
 // A recorded is a gateway with a history, and its API server.

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/watchkeeper/watchkeeper/informer/kube"
-	"github.com/watchkeeper/watchkeeper/internal/api"
+	"github.com/watchkeeper/watchkeeper/internal/explain/api"
 )
 
 // when parses a flag with a moment. An age is resolved once, so that all requests

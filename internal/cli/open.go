@@ -22,12 +22,12 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/client-go/rest"
 
-	"github.com/watchkeeper/watchkeeper/internal/api"
 	"github.com/watchkeeper/watchkeeper/internal/cli/values"
-	"github.com/watchkeeper/watchkeeper/internal/gateway"
-	"github.com/watchkeeper/watchkeeper/internal/history"
-	"github.com/watchkeeper/watchkeeper/internal/recording"
-	"github.com/watchkeeper/watchkeeper/internal/server"
+	"github.com/watchkeeper/watchkeeper/internal/explain/api"
+	"github.com/watchkeeper/watchkeeper/internal/record/history"
+	"github.com/watchkeeper/watchkeeper/internal/record/recording"
+	"github.com/watchkeeper/watchkeeper/internal/serve/gateway"
+	"github.com/watchkeeper/watchkeeper/internal/serve/server"
 )
 
 // openOptions are the flags of open.

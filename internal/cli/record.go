@@ -17,11 +17,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/watchkeeper/watchkeeper/informer/kube"
-	"github.com/watchkeeper/watchkeeper/internal/api"
 	"github.com/watchkeeper/watchkeeper/internal/cli/refusal"
-	"github.com/watchkeeper/watchkeeper/internal/past"
-	"github.com/watchkeeper/watchkeeper/internal/spans"
-	"github.com/watchkeeper/watchkeeper/internal/words"
+	"github.com/watchkeeper/watchkeeper/internal/explain/api"
+	"github.com/watchkeeper/watchkeeper/internal/explain/spans"
+	"github.com/watchkeeper/watchkeeper/internal/explain/words"
+	"github.com/watchkeeper/watchkeeper/internal/record/past"
 )
 
 // isEvents reports whether a resource is Events. Commands about everything leave them out,

@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/watchkeeper/watchkeeper/internal/cli/values"
-	"github.com/watchkeeper/watchkeeper/internal/recorder"
-	"github.com/watchkeeper/watchkeeper/internal/server"
+	"github.com/watchkeeper/watchkeeper/internal/record/recorder"
+	"github.com/watchkeeper/watchkeeper/internal/serve/server"
 )
 
 const (

@@ -20,8 +20,8 @@ import (
 	"k8s.io/client-go/restmapper"
 
 	"github.com/watchkeeper/watchkeeper/informer/kube"
-	"github.com/watchkeeper/watchkeeper/internal/api"
-	"github.com/watchkeeper/watchkeeper/internal/connect"
+	"github.com/watchkeeper/watchkeeper/internal/cli/connect"
+	"github.com/watchkeeper/watchkeeper/internal/explain/api"
 )
 
 // A named is a resource, or one of its objects, that the command line names.

@@ -28,10 +28,10 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/klog/v2"
 
+	"github.com/watchkeeper/watchkeeper/internal/cli/completion"
+	"github.com/watchkeeper/watchkeeper/internal/cli/get"
 	"github.com/watchkeeper/watchkeeper/internal/cli/termtext"
-	"github.com/watchkeeper/watchkeeper/internal/completion"
-	"github.com/watchkeeper/watchkeeper/internal/get"
-	"github.com/watchkeeper/watchkeeper/internal/server"
+	"github.com/watchkeeper/watchkeeper/internal/serve/server"
 )
 
 // streams are the standard streams of a command.

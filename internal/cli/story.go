@@ -13,10 +13,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/watchkeeper/watchkeeper/internal/api"
+	"github.com/watchkeeper/watchkeeper/internal/cli/completion"
 	"github.com/watchkeeper/watchkeeper/internal/cli/storytext"
 	"github.com/watchkeeper/watchkeeper/internal/cli/values"
-	"github.com/watchkeeper/watchkeeper/internal/completion"
+	"github.com/watchkeeper/watchkeeper/internal/explain/api"
 )
 
 const storyAPI = "/watchkeeper/v1/story"

@@ -20,8 +20,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/watchkeeper/watchkeeper/internal/api"
 	"github.com/watchkeeper/watchkeeper/internal/cli"
+	"github.com/watchkeeper/watchkeeper/internal/explain/api"
 )
 
 var update = flag.Bool("update", false, "write the goldens")

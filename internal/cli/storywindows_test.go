@@ -14,8 +14,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/watchkeeper/watchkeeper/internal/api"
-	"github.com/watchkeeper/watchkeeper/internal/story/storytest"
+	"github.com/watchkeeper/watchkeeper/internal/explain/api"
+	"github.com/watchkeeper/watchkeeper/internal/explain/story/storytest"
 )
 
 // TestStoryWindows: a story of a part of a time has no episode that the story of all of it does

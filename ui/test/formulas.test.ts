@@ -2,13 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // The formulas of the spreadsheet: the corpus on which excelize and LibreOffice
-// agree (internal/sheet), and what is done with many cells.
+// agree (internal/serve/sheet), and what is done with many cells.
 
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { initSync } from '@ironcalc/wasm';
-import corpus from '../../internal/sheet/testdata/formulas.json';
+import corpus from '../../internal/serve/sheet/testdata/formulas.json';
 import { parseName } from '../src/spreadsheet/cells';
 import { Formulas, type Input } from '../src/spreadsheet/formulas';
 import { unsupported } from '../src/spreadsheet/functions';

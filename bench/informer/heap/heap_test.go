@@ -24,8 +24,8 @@ import (
 	"github.com/watchkeeper/watchkeeper/informer"
 	"github.com/watchkeeper/watchkeeper/informer/clientgo/typed"
 	"github.com/watchkeeper/watchkeeper/informer/zstd"
-	"github.com/watchkeeper/watchkeeper/internal/fakeapi"
-	"github.com/watchkeeper/watchkeeper/internal/fakeapi/fakeprocess"
+	"github.com/watchkeeper/watchkeeper/internal/testing/fakeapi"
+	"github.com/watchkeeper/watchkeeper/internal/testing/fakeapi/fakeprocess"
 )
 
 const (

@@ -16,9 +16,9 @@ import (
 	"time"
 
 	"github.com/watchkeeper/watchkeeper/bench/lib/process"
-	"github.com/watchkeeper/watchkeeper/internal/clustertest"
-	"github.com/watchkeeper/watchkeeper/internal/fakeapi"
-	"github.com/watchkeeper/watchkeeper/internal/fakeapi/fakeprocess"
+	"github.com/watchkeeper/watchkeeper/internal/testing/clustertest"
+	"github.com/watchkeeper/watchkeeper/internal/testing/fakeapi"
+	"github.com/watchkeeper/watchkeeper/internal/testing/fakeapi/fakeprocess"
 )
 
 // Timeout is how long WaitMetric waits.

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/watchkeeper/watchkeeper/internal/cli/values"
-	"github.com/watchkeeper/watchkeeper/internal/server"
+	"github.com/watchkeeper/watchkeeper/internal/serve/server"
 )
 
 const (

@@ -15,12 +15,12 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/client-go/rest"
 
-	"github.com/watchkeeper/watchkeeper/internal/access"
-	"github.com/watchkeeper/watchkeeper/internal/audit"
+	"github.com/watchkeeper/watchkeeper/internal/cli/connect"
 	"github.com/watchkeeper/watchkeeper/internal/cli/values"
-	"github.com/watchkeeper/watchkeeper/internal/connect"
-	"github.com/watchkeeper/watchkeeper/internal/fairness"
-	"github.com/watchkeeper/watchkeeper/internal/server"
+	"github.com/watchkeeper/watchkeeper/internal/cluster/access"
+	"github.com/watchkeeper/watchkeeper/internal/protocol/fairness"
+	"github.com/watchkeeper/watchkeeper/internal/serve/audit"
+	"github.com/watchkeeper/watchkeeper/internal/serve/server"
 )
 
 // Flags are the flags of serve for shared mode.

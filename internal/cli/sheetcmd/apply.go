@@ -16,8 +16,8 @@ import (
 	"golang.org/x/term"
 
 	"github.com/watchkeeper/watchkeeper/internal/cli/termtext"
-	"github.com/watchkeeper/watchkeeper/internal/sheet"
-	"github.com/watchkeeper/watchkeeper/internal/words"
+	"github.com/watchkeeper/watchkeeper/internal/explain/words"
+	"github.com/watchkeeper/watchkeeper/internal/serve/sheet"
 )
 
 // parallel is how many requests run at a time.

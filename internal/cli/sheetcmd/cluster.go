@@ -18,9 +18,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
+	"github.com/watchkeeper/watchkeeper/internal/cli/connect"
 	"github.com/watchkeeper/watchkeeper/internal/cli/termtext"
-	"github.com/watchkeeper/watchkeeper/internal/connect"
-	"github.com/watchkeeper/watchkeeper/internal/sheet"
+	"github.com/watchkeeper/watchkeeper/internal/serve/sheet"
 )
 
 // pageSize is the number of objects in a page of a list.

@@ -19,10 +19,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/watchkeeper/watchkeeper/internal/cli/completion"
+	"github.com/watchkeeper/watchkeeper/internal/cli/connect"
 	"github.com/watchkeeper/watchkeeper/internal/cli/termtext"
-	"github.com/watchkeeper/watchkeeper/internal/completion"
-	"github.com/watchkeeper/watchkeeper/internal/connect"
-	"github.com/watchkeeper/watchkeeper/internal/sheet"
+	"github.com/watchkeeper/watchkeeper/internal/serve/sheet"
 )
 
 // Options are what the command needs from its caller.

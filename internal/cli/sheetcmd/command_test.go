@@ -14,7 +14,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/watchkeeper/watchkeeper/internal/sheet"
+	"github.com/watchkeeper/watchkeeper/internal/serve/sheet"
 )
 
 // TestMistakes: a command line that is wrong says so, and leaves the file as it was.

@@ -19,8 +19,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/watchkeeper/watchkeeper/informer/scan"
-	"github.com/watchkeeper/watchkeeper/internal/connect"
-	"github.com/watchkeeper/watchkeeper/internal/sheet"
+	"github.com/watchkeeper/watchkeeper/internal/cli/connect"
+	"github.com/watchkeeper/watchkeeper/internal/serve/sheet"
 )
 
 // workload are the columns of what has Pods.

@@ -12,9 +12,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/watchkeeper/watchkeeper/internal/api"
-	"github.com/watchkeeper/watchkeeper/internal/spans"
-	"github.com/watchkeeper/watchkeeper/internal/words"
+	"github.com/watchkeeper/watchkeeper/internal/explain/api"
+	"github.com/watchkeeper/watchkeeper/internal/explain/spans"
+	"github.com/watchkeeper/watchkeeper/internal/explain/words"
 )
 
 // Options say how a story is printed.

@@ -9,9 +9,9 @@ import (
 	"io"
 	"strings"
 
-	"github.com/watchkeeper/watchkeeper/internal/api"
 	"github.com/watchkeeper/watchkeeper/internal/cli/termtext"
-	"github.com/watchkeeper/watchkeeper/internal/words"
+	"github.com/watchkeeper/watchkeeper/internal/explain/api"
+	"github.com/watchkeeper/watchkeeper/internal/explain/words"
 )
 
 // Markdown prints a story as an incident report.

@@ -4,7 +4,7 @@
 /**
  * Times of a status by other clocks than the API server's: none is later than when the status
  * was written, which managedFields say, and a kubelet has not seen a Pod before it was scheduled.
- * The gateway does the same (internal/change/clock.go).
+ * The gateway does the same (internal/explain/change/clock.go).
  */
 
 import { seconds, type Condition, type Pod } from './state';

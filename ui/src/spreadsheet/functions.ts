@@ -3,11 +3,11 @@
 
 /**
  * The functions that formulas may use: those for which IronCalc, excelize and
- * LibreOffice give the same results (internal/sheet), so that a workbook means the
+ * LibreOffice give the same results (internal/serve/sheet), so that a workbook means the
  * same here, on the command line and in an office program.
  */
 
-import names from '../../../internal/sheet/functions.json';
+import names from '../../../internal/serve/sheet/functions.json';
 
 const supported = new Set<string>(names);
 

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /**
- * A workbook as JSON, as the gateway reads and writes it for .xlsx (internal/sheet):
+ * A workbook as JSON, as the gateway reads and writes it for .xlsx (internal/serve/sheet):
  * its tabs, which objects keep which rows, and what was typed. It is kept in an
  * .xlsx file, in the address, or in a ConfigMap.
  */

@@ -15,7 +15,7 @@ export interface Details {
   causes?: { reason?: string; field?: string; message?: string }[];
 }
 
-/** What the causes of the gateway say, by their reason (internal/past). `at` has the values of their fields. */
+/** What the causes of the gateway say, by their reason (internal/record/past). `at` has the values of their fields. */
 const SENTENCES: Record<string, (of: string, at: Record<string, string | undefined>) => string> = {
   NotObserved: (of, { from, to }) => `Nothing was observed of ${of} from ${from} to ${to}.`,
   BeforeRecord: (of, { from }) => (from ? `The record of ${of} begins at ${from}.` : `Nothing is recorded of ${of}.`),

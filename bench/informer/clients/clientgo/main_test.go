@@ -12,8 +12,8 @@ import (
 	"testing"
 
 	"github.com/watchkeeper/watchkeeper/bench/informer/measure"
-	"github.com/watchkeeper/watchkeeper/internal/fakeapi"
-	"github.com/watchkeeper/watchkeeper/internal/fakeapi/fakeprocess"
+	"github.com/watchkeeper/watchkeeper/internal/testing/fakeapi"
+	"github.com/watchkeeper/watchkeeper/internal/testing/fakeapi/fakeprocess"
 )
 
 // In the tests this program is the client too.
