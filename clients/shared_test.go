@@ -32,7 +32,7 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/testing/clustertest"
 )
 
-// An account is a ServiceAccount in a namespace of its own, with the file of its token, as
+// An account is a ServiceAccount in its own namespace, with the file of its token, as
 // in a Pod.
 type account struct {
 	ns     string

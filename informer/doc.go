@@ -34,7 +34,7 @@
 //   - I3 Identity. An object that is recreated under its name with another UID is
 //     another object: Deleted, then Added.
 //   - I4 Relists. A list without changes causes no event and allocates almost
-//     nothing. A list is never in memory beside the copy.
+//     nothing. A list is never in memory next to the copy.
 //   - I5 Slow subscribers. A subscriber never blocks the copy or another
 //     subscriber. If it lags by more than [Options].Backlog events, the events of
 //     each name are coalesced into one, or into a Deleted and an Added, marked

@@ -30,7 +30,7 @@ func (e *entry[T]) event() Event[T] {
 
 // An eventLog distributes entries to subscriptions. Each subscription is a
 // cursor into one shared log. A subscription that lags by more entries than the
-// log may hold leaves it and gets a backlog of its own, which coalesces entries
+// log may hold leaves it and gets its own backlog, which coalesces entries
 // by object, until it has caught up. So the memory of a subscription is bounded
 // by the objects that it knows and those that exist, whatever the number of
 // their changes. The informer's lock guards an eventLog.

@@ -35,7 +35,7 @@ type Options struct {
 	// KeepManagedFields keeps metadata.managedFields, often a third of an
 	// object. The default removes it.
 	KeepManagedFields bool
-	// Decoded decodes each object when it arrives and keeps the result beside
+	// Decoded decodes each object when it arrives and keeps the result next to
 	// the bytes, for programs that read most objects often. The default
 	// decodes on demand.
 	Decoded bool

@@ -191,5 +191,5 @@ func (s *Source) discover(ctx context.Context, u *url.URL, into any) (code int) 
 	return resp.StatusCode
 }
 
-// A Freshener is a transport that can open connections of its own, by its method Fresh.
+// A Freshener is a transport that can open its own connections, by its method Fresh.
 type Freshener = reflector.Freshener

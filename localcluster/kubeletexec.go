@@ -90,7 +90,7 @@ func (h hostShell) withPipes(ctx context.Context, cmd *exec.Cmd, in io.Reader, o
 	return h.run(ctx, cmd)
 }
 
-// onTerminal runs a command on a terminal of its own.
+// onTerminal runs a command on its own terminal.
 func (h hostShell) onTerminal(ctx context.Context, cmd *exec.Cmd, in io.Reader, out io.Writer, resize <-chan remotecommand.TerminalSize) error {
 	terminal, tty, err := pty.Open()
 	if err != nil {

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package ui embeds the built page. The sources beside it are TypeScript;
+// Package ui embeds the built page. The sources next to it are TypeScript;
 // "make build" (scripts/ui) builds them into dist. Without that, as after
 // "go install", dist is empty, and internal/serve/webpage serves instructions instead.
 package ui

@@ -14,7 +14,7 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/testing/fakeapi/fakeprocess"
 )
 
-// A testbed is a fake API server in a process of its own, and a gateway in front of it.
+// A testbed is a fake API server in its own process, and a gateway in front of it.
 type testbed struct {
 	url     string
 	target  streams.Target // of the fake API server itself

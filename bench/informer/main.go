@@ -4,7 +4,7 @@
 // Command informer measures the CPU and memory that an informer of all Pods of a
 // cluster takes: to sync, to follow changes at full speed, and to relist without
 // changes. It measures several libraries, each in several modes, in one run against one
-// fake API server. Each client runs alone, in a process of its own.
+// fake API server. Each client runs alone, in its own process.
 //
 //	go run ./bench/informer [-pods 50000] [-events 100000] [-rounds 3] [-modes regexp] [-via http,tls] [-cpuprofile folder]
 //
@@ -12,7 +12,7 @@
 // builds the clients, so it must run in the repository.
 //
 // A client is a program in a folder of bench/informer/clients that passes its modes to
-// measure.Main. Each library has a program of its own, so that no process has another
+// measure.Main. Each library has its own program, so that no process has another
 // library's code and types in memory.
 package main
 

@@ -42,7 +42,7 @@ const attackWith = "SHARED_BENCH_ATTACK"
 // A victim is a gateway, and whose token is used there.
 type victim struct{ Address, CA, Token string }
 
-// startAttack begins to do what a user can, in a process of its own, which takes only the processor
+// startAttack begins to do what a user can, in its own process, which takes only the processor
 // time that the servers and the other users leave, as if it ran on another machine. wait waits until
 // the process has ended, which it does with ctx, and returns how many requests were answered with
 // 200.
@@ -173,7 +173,7 @@ func (a *attacker) loop(ctx context.Context, what string, client *http.Client, p
 	})
 }
 
-// slowClient returns a client with a connection of its own that has small buffers.
+// slowClient returns a client with its own connection that has small buffers.
 func (a *attacker) slowClient() *http.Client {
 	dial := func(ctx context.Context, network, address string) (net.Conn, error) {
 		c, err := (&net.Dialer{}).DialContext(ctx, network, address)

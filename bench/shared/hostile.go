@@ -124,7 +124,7 @@ func (r *harness) load() error {
 	return err
 }
 
-// A team is the client of one user, with a connection of its own.
+// A team is the client of one user, with its own connection.
 type team struct {
 	person *person
 	client *http.Client

@@ -57,7 +57,7 @@ func (d description) labels() map[string]string {
 	}
 }
 
-// write makes the OCI layout, and an SPDX document per binary beside it, and returns the
+// write makes the OCI layout, and an SPDX document per binary next to it, and returns the
 // digest of the index.
 func write(out string, binaries []binary, about description) (v1.Hash, error) {
 	if err := os.MkdirAll(filepath.Dir(out), 0o755); err != nil {

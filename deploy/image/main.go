@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command image makes a container image of static binaries, without a container engine: an
-// OCI layout with one image per platform, and an SPDX document beside it for each. The
+// OCI layout with one image per platform, and an SPDX document next to it for each. The
 // same binaries and flags give the same digest.
 //
 //	go run ./image -out ../dist/image -version 0.1.0 linux/amd64=../dist/watchkeeper-amd64 linux/arm64=…

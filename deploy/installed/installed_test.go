@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package installed installs the chart into a control plane, with the Helm library, and
-// runs beside it what the Pods would run.
+// runs next to it what the Pods would run.
 package installed
 
 import (
@@ -71,7 +71,7 @@ func TestMain(m *testing.M) {
 	}())
 }
 
-// install installs the chart in a namespace of its own, which allows only what the Pod
+// install installs the chart in its own namespace, which allows only what the Pod
 // Security Standard "restricted" does, and returns the namespace.
 func install(t *testing.T, values map[string]any) (namespace string, r *release.Release) {
 	t.Helper()
@@ -251,7 +251,7 @@ func TestInstall(t *testing.T) {
 		}
 		followed(t, clientConfig(t, namespace, p.URL, admin), namespace)
 	}
-	// The API server has a queue of its own for the gateways' requests.
+	// The API server has its own queue for the gateways' requests.
 	metrics, err := api.CoreV1().RESTClient().Get().AbsPath("/metrics").DoRaw(t.Context())
 	if want := `apiserver_flowcontrol_dispatched_requests_total{flow_schema="` + namespace + "-" + name + `"`; err != nil || !bytes.Contains(metrics, []byte(want)) {
 		t.Errorf("no %s: %v", want, err)

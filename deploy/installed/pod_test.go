@@ -169,7 +169,7 @@ func outside(t *testing.T, account string, mounts map[string]string, _ int64, en
 	return cmd
 }
 
-// hasNamespaces reports whether this machine lets a test mount in a namespace of its own.
+// hasNamespaces reports whether this machine lets a test mount in its own namespace.
 var hasNamespaces = sync.OnceValue(func() bool {
 	out, err := exec.Command("unshare", "--mount", "mount", "-t", "tmpfs", "tmpfs", "/mnt").CombinedOutput()
 	if err != nil {

@@ -40,7 +40,7 @@ func TestRecording(t *testing.T) {
 	p := run(t, &pod, map[string]string{"history": volume})
 	recording := func(p *process) {
 		t.Helper()
-		eventually(t, "record of Services", func(context.Context) error { // each resource has a begin of its own
+		eventually(t, "record of Services", func(context.Context) error { // each resource begins by itself
 			if head := p.metric(t, `watchkeeper_history_head_rv{resource="services.v1"}`); p.metric(t, "watchkeeper_history_up") != "1" || head == "" || head == "0" {
 				return errors.New(p.Log())
 			}
@@ -84,7 +84,7 @@ func TestRecording(t *testing.T) {
 		if _, err := c.CoreV1().Services(namespace).Get(t.Context(), "gone", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 			t.Errorf("in the present: %v", err)
 		}
-		// The past needs a right of its own, which the gateway's identity does not have.
+		// The past needs its own right, which the gateway's identity does not have.
 		err := client(t, namespace, p.URL, own).CoreV1().RESTClient().Get().AbsPath(path).Do(t.Context()).Error()
 		if !apierrors.IsForbidden(err) {
 			t.Errorf("without the right to the past: %v", err)

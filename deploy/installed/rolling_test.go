@@ -148,7 +148,7 @@ func newWitness(t *testing.T, config *rest.Config, namespace string) *witness {
 	for i := range watches {
 		if i%(watches/connections) == 0 {
 			c := rest.CopyConfig(config)
-			c.Dial = (&net.Dialer{}).DialContext // a transport of its own
+			c.Dial = (&net.Dialer{}).DialContext // its own transport
 			c.Wrap(func(next http.RoundTripper) http.RoundTripper {
 				return counted(func(r *http.Request) (*http.Response, error) {
 					if q := r.URL.Query(); r.Method == http.MethodGet && (q.Get("watch") == "" || q.Get("sendInitialEvents") == "true") {

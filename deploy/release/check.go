@@ -145,7 +145,7 @@ func (c *checker) program(system, architecture string) []byte {
 	return content[programName(system)].content
 }
 
-// documents are the files that every archive has, and every package in folders of its own.
+// documents are the files that every archive has, and every package in its own folders.
 var documents = []string{"LICENSE", "THIRD_PARTY_LICENSES", "README.md", "CHANGELOG.md", "demo/incident.wkr",
 	"completions/watchkeeper.bash", "completions/_watchkeeper", "completions/watchkeeper.fish", "completions/watchkeeper.ps1"}
 

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// A Freshener is a transport that can open connections of its own.
+// A Freshener is a transport that can open its own connections.
 type Freshener interface {
 	http.RoundTripper
 	// Fresh returns a transport to the same API server that shares no

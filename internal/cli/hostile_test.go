@@ -20,7 +20,7 @@ import (
 )
 
 // forged is a text that moves the cursor, erases a line, sets the title, hides text, turns the
-// direction of writing, has a colour of the commands and begins a line of its own.
+// direction of writing, has a colour of the commands and begins its own line.
 const forged = "\x1b[1A\x1b[2K\x1b]0;T\a\x1b[8m\u009b1A\u202e\x1b[31mRED\r\nFORGED "
 
 // ours matches the colours of the commands.

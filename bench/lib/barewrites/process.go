@@ -14,7 +14,7 @@ import (
 	"github.com/watchkeeper/watchkeeper/bench/lib/streams"
 )
 
-// A Process is a server in a process of its own.
+// A Process is a server in its own process.
 type Process struct {
 	*process.Child
 	HTTP1, HTTP2 streams.Target

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package informers runs a client-go informer in a process of its own, in the form in
+// Package informers runs a client-go informer in its own process, in the form in
 // which controllers and kube-state-metrics use it: typed, with client-go's defaults.
 package informers
 

@@ -10,7 +10,7 @@ import (
 	"github.com/watchkeeper/watchkeeper/bench/lib/process"
 )
 
-// A Process is an informer in a process of its own.
+// A Process is an informer in its own process.
 type Process struct {
 	*process.Child
 	Synced Synced

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package loadgen generates events at a rate that no real API server reaches. It
-// starts a fake API server in a process of its own, and a gateway in front of it.
+// starts a fake API server in its own process, and a gateway in front of it.
 package loadgen
 
 import (

@@ -36,7 +36,7 @@ func Start(cmd *exec.Cmd) (*Child, error) {
 	return &Child{PID: cmd.Process.Pid, In: in, Out: out, cmd: cmd}, nil
 }
 
-// StartSelf starts this program in a process of its own, with arguments.
+// StartSelf starts this program in its own process, with arguments.
 func StartSelf(args ...string) (*Child, error) {
 	self, err := os.Executable()
 	if err != nil {

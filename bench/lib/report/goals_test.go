@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// Goals prints each target beside the median, counts missed targets, and leaves out rows
+// Goals prints each target next to the median, counts missed targets, and leaves out rows
 // that were not measured.
 func TestGoals(t *testing.T) {
 	of := New(io.Discard)

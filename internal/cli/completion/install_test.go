@@ -228,7 +228,7 @@ func TestInstallMistakes(t *testing.T) {
 	u.expect(bashFile)
 }
 
-// TestInstallPlugin: the program that kubectl runs is beside the plugin, or in ~/.local/bin.
+// TestInstallPlugin: the program that kubectl runs is next to the plugin, or in ~/.local/bin.
 func TestInstallPlugin(t *testing.T) {
 	const name = "kubectl_complete-watchkeeper"
 	program := func(u *user, path string) {

@@ -22,7 +22,7 @@ const (
 	completerScript = "#!/bin/sh\n# Completes \"kubectl watchkeeper\". Written by \"watchkeeper completion --install\".\nexec " + plugin + " __complete \"$@\"\n"
 )
 
-// installPlugin makes kubectl complete the arguments of the plugin: with a program beside the
+// installPlugin makes kubectl complete the arguments of the plugin: with a program next to the
 // plugin or, if that directory cannot be written to, in ~/.local/bin.
 func (in *installation) installPlugin() error {
 	if !found("kubectl") && !found(plugin) {

@@ -26,7 +26,7 @@ import (
 var update = flag.Bool("update", false, "write the goldens")
 
 // A command is what the test binary shows if the variable LIVETABLE has it as JSON, in place
-// of tests: a terminal needs a process of its own. To try the package by hand:
+// of tests: a terminal needs its own process. To try the package by hand:
 //
 //	go test -c -o /tmp/livetable ./internal/cli/livetable
 //	LIVETABLE='{"Server":"http://127.0.0.1:8001","Resources":["apps/v1/deployments","v1/pods"],"Gateway":true}' /tmp/livetable

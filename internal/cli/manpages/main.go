@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command manpages writes the man pages of a release, one for each command, and compressed
-// ones into the folder gz beside them. The same arguments give the same bytes.
+// ones into the folder gz next to them. The same arguments give the same bytes.
 //
 //	manpages DIR VERSION TIME
 package main

@@ -4,7 +4,7 @@
 // Package sheetcmd is "watchkeeper sheet": it writes objects to an .xlsx file, and applies
 // the cells that were changed there. Package sheet has the rules.
 //
-// A file is written to a temporary one beside it, which then takes its place, so that it is
+// A file is written to a temporary one next to it, which then takes its place, so that it is
 // never half. Nothing is applied before all patches have passed a dry run and the user has
 // seen the plan.
 package sheetcmd

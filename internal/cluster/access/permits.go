@@ -181,7 +181,7 @@ func (t *Permit) Refusal() *metav1.Status {
 }
 
 // OnEnd sets functions that are called when the permit has ended: wake at once, which must
-// not block, and cut, on a goroutine of its own, some time later: it makes a client go
+// not block, and cut, on its own goroutine, some time later: it makes a client go
 // that reads nothing, and so does not see the end.
 func (t *Permit) OnEnd(wake, cut func()) {
 	t.of.mu.Lock()

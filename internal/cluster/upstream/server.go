@@ -46,7 +46,7 @@ type Options struct {
 	// request path. Without it that path is ignored, as kubectl proxy does.
 	AppendServerPath bool
 
-	// UserAgent names the gateway in requests of its own (see NewRequest).
+	// UserAgent names the gateway in its own requests (see NewRequest).
 	// Requests passed through keep the client's. Empty means "watchkeeper".
 	UserAgent string
 
@@ -182,7 +182,7 @@ func (u *Server) NewRequest(ctx context.Context, method, path, rawQuery string) 
 	return r.WithContext(ctx)
 }
 
-// UserAgent returns the name of the gateway in requests of its own.
+// UserAgent returns the name of the gateway in its own requests.
 func (u *Server) UserAgent() string { return u.userAgent }
 
 // Agent returns a transport for requests of the gateway's own, under its name. Its

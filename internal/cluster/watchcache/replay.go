@@ -24,7 +24,7 @@ import (
 
 const (
 	// replayTimeout is how long the bookmark of a replay may take before another replay
-	// is begun beside it. API servers send it a second after the beginning.
+	// is begun next to it. API servers send it a second after the beginning.
 	replayTimeout = 1500 * time.Millisecond
 	// nudgeInterval is how often replicas are made to catch up.
 	nudgeInterval = 150 * time.Millisecond

@@ -176,7 +176,7 @@ func endWords(end *corev1.ContainerStateTerminated) string {
 	return words
 }
 
-// besideReason leaves out the reason that is shown beside the words.
+// besideReason leaves out the reason that is shown next to the words.
 func besideReason(words, reason string) string { return strings.TrimPrefix(words, reason+", ") }
 
 // conditionTime returns since when a condition has its status.

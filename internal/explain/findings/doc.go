@@ -5,7 +5,7 @@
 // moment alone.
 //
 // A [State] is filled with objects, and [State.Find] applies the rules to it. Each rule is a
-// function in a file of its own, and finds one kind of failure. A finding is about one subject:
+// function in its own file, and finds one kind of failure. A finding is about one subject:
 // a workload with all of its Pods that fail alike, a Node, a claim. Rules do not guess: a
 // finding repeats what objects say, in their status, conditions, and Events, in kubectl's
 // words.

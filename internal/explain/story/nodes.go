@@ -95,7 +95,7 @@ func (t *teller) tellNode(node *thing, span span, state, severity string) {
 			ep.hit(hit{pod, s, c})
 		}
 		for i, s := range pod.states {
-			if i > 0 && isReady(pod.states[i-1]) && !isReady(s) && !s.terminating() && within(s.at, ep.From, ep.To) && !slices.ContainsFunc(t.failures, func(f *failure) bool { return !f.described && slices.Contains(f.claims, s.entry) }) { // else a failure of its own
+			if i > 0 && isReady(pod.states[i-1]) && !isReady(s) && !s.terminating() && within(s.at, ep.From, ep.To) && !slices.ContainsFunc(t.failures, func(f *failure) bool { return !f.described && slices.Contains(f.claims, s.entry) }) { // else its own failure
 				ep.claims = append(ep.claims, claim(s)...)
 			}
 		}

@@ -37,7 +37,7 @@ type notes struct {
 type noted struct {
 	entry *entry
 	text  string
-	other bool // it belongs to an episode of its own
+	other bool // it belongs to its own episode
 }
 
 // add adds how a thing was changed shortly before a time, and from then until another. An

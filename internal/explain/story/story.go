@@ -5,7 +5,7 @@
 // into episodes, such as a rollout that failed and was rolled back.
 //
 // [Tell] reads the versions of the objects once into things (an object from its creation to its deletion), each with
-// its states. Every change that is more than noise becomes an entry. Then each rule, in a file of its own, looks for
+// its states. Every change that is more than noise becomes an entry. Then each rule, in its own file, looks for
 // its kind of episode: rollouts, scaling, failures of Pods, lost and drained Nodes, and so on. Rules see only the
 // things, never each other's results, except that failures of a rollout's own Pods are described with the rollout,
 // and those of a failed Job's with the Job. Last, every entry is assigned to exactly one episode: to the one that

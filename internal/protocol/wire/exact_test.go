@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/randfill"
 )
 
-// TestExactOrRefused: whatever the API server holds in an object of its own types, an
+// TestExactOrRefused: whatever the API server holds in its own object types, an
 // encoding made from its JSON has the same bytes as the API server's, or is refused. Only
 // what means the same may differ: a list of bytes that is empty or absent, and the
 // escapes of JSON inside of JSON (managedFields, RawExtension).

@@ -19,7 +19,7 @@ import (
 const runLength = 64
 
 // encodeAll appends the items of a list to a body, on all cores. encode is called
-// for each run of items, which begins at items[at], with a body of its own. After
+// for each run of items, which begins at items[at], with its own body. After
 // an error no further run is begun.
 func encodeAll(b *Body, items []*scan.Object, encode func(b *Body, at int, run []*scan.Object) error) error {
 	if len(items) <= runLength {

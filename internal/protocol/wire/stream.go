@@ -29,7 +29,7 @@ type Stream struct {
 }
 
 // Stream returns a stream in the form. With messages, as on a WebSocket, each event
-// is a message of its own and needs no length before it.
+// is its own message and needs no length before it.
 func (e *Encoder) Stream(f Form, messages bool) *Stream {
 	return &Stream{enc: e, form: f, messages: messages}
 }

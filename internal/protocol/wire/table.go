@@ -41,7 +41,7 @@ func (e *Encoder) columnsOf(text string) (*columnSet, error) {
 			set.clocks = append(set.clocks, e.clockOf(c))
 		}
 		if set.noRows = "[]"; len(columns) == 2 && columns[1].Name == "Created At" {
-			set.noRows = "null" // of a type without columns of its own
+			set.noRows = "null" // of a type without its own columns
 		}
 		e.columns.Store(set)
 	}

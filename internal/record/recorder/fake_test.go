@@ -373,7 +373,7 @@ func want(t *testing.T, what, got, want string) {
 // modes are whether Pods are read from the cache while they are recorded.
 var modes = map[string]bool{"only recorded": false, "also read": true}
 
-// inBubble runs a test with a clock of its own (testing/synctest), which stands while a
+// inBubble runs a test with its own clock (testing/synctest), which stands while a
 // goroutine runs: what comes within a time does so on a slow machine too.
 func inBubble(t *testing.T, name string, test func(t *testing.T)) {
 	t.Run(name, func(t *testing.T) { synctest.Test(t, test) })

@@ -45,7 +45,7 @@ func (a *Auditor) Identify(w http.ResponseWriter, r *http.Request) *http.Request
 }
 
 // IdentifyPart is Identify for a request that is a part of another, such as a watch of a
-// multiwatch: it has an event of its own, under the same ID. The header of r, which is that
+// multiwatch: it has its own event, under the same ID. The header of r, which is that
 // of other parts too, is not changed.
 func (a *Auditor) IdentifyPart(w http.ResponseWriter, r *http.Request) *http.Request {
 	if a == nil {

@@ -105,7 +105,7 @@ func TestSandbox(t *testing.T) {
 	}
 }
 
-// TestSandboxIsAdded: the policy of an answer still applies beside the sandbox.
+// TestSandboxIsAdded: the policy of an answer still applies next to the sandbox.
 func TestSandboxIsAdded(t *testing.T) {
 	eachTransport(t, func(t *testing.T, opts rigOptions) {
 		own := []string{"default-src 'self'", "sandbox allow-same-origin allow-scripts"}

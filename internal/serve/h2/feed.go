@@ -17,7 +17,7 @@ type Feed interface {
 	// Done is called at the end, and nothing after it: when the end of the body has been
 	// written, or when the stream has ended before.
 	Done()
-	// Run is called, on a goroutine of its own, after Next returned Leave: the feed writes
+	// Run is called, on its own goroutine, after Next returned Leave: the feed writes
 	// to the stream itself, until it ends the stream or calls [Stream.Pull] again.
 	Run()
 }

@@ -28,7 +28,7 @@ const (
 // fails some tests.
 var standard = os.Getenv("WATCHKEEPER_HTTP2") == "standard"
 
-// bubble runs a test with a clock of its own (testing/synctest), which stands while a
+// bubble runs a test with its own clock (testing/synctest), which stands while a
 // goroutine runs: limits per second are the same on a slow machine. The test fails if a
 // goroutine remains.
 func bubble(t *testing.T, name string, test func(t *testing.T)) {

@@ -5,7 +5,7 @@
 // by which client, from the recorded history. docs/extensions.md and openapi.json
 // describe the API.
 //
-// Each endpoint is a method of [call] in a file of its own. Package past maps moments
+// Each endpoint is a method of [call] in its own file. Package past maps moments
 // to states; package access decides which callers may read which resources.
 package historyapi
 

@@ -73,7 +73,7 @@ func (p *Handler) identifyCaller(in *http.Request, out http.Header) {
 		clear(out)
 		maps.Copy(out, none)
 	case out.Get("Authorization") != "" || !request.IsUpgrade(in) || !request.BringsTokenProtocol(out):
-		// The one that was authenticated, and no other one beside it. A token that is the
+		// The one that was authenticated, and no other one next to it. A token that is the
 		// subprotocol of a WebSocket stays there, unless to the API server it is none: the
 		// request is not for a WebSocket, or Connection names the subprotocols.
 		out["Authorization"] = []string{"Bearer " + caller.Token}

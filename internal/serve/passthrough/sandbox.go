@@ -5,7 +5,7 @@ package passthrough
 
 import "net/http"
 
-// sandboxPolicy gives a document an origin of its own, without the gateway's: no
+// sandboxPolicy gives a document its own origin, without the gateway's: no
 // allow-same-origin.
 const sandboxPolicy = "sandbox allow-scripts allow-forms allow-popups"
 

@@ -7,7 +7,7 @@
 // clients that accept that. Files below assets/ have a hash of their contents in
 // their name and may be cached forever. The others are revalidated each time,
 // and answered with 304 if unchanged. All links are relative, so the page works
-// below any path and behind any proxy; config.json beside it has the relative
+// below any path and behind any proxy; config.json next to it has the relative
 // paths of the API. The state of the page is in the query, so there is one
 // document, and unknown paths are 404.
 //

@@ -47,7 +47,7 @@ type told struct {
 	good     string
 }
 
-// A commander gives commands about one workload, in a namespace of its own.
+// A commander gives commands about one workload, in its own namespace.
 type commander struct {
 	c      *ownCluster
 	r      *rand.Rand

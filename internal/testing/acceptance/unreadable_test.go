@@ -28,7 +28,7 @@ spec:
 // cannot read the objects in the version that is not stored: it ends watches, and answers
 // lists with an error. So does the gateway, though it has the objects, and it serves the
 // resource again when the webhook is away. The version that is stored is not concerned.
-// It has a cluster of its own, in which such a definition keeps namespaces from ending.
+// It has its own cluster, in which such a definition keeps namespaces from ending.
 func TestUnreadable(t *testing.T) {
 	clustertest.SkipShort(t)
 	inStage(t, quiet)

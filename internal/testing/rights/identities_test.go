@@ -179,7 +179,7 @@ func (w *world) identities(ctx context.Context, c *clustertest.Cluster, issuer *
 	a := oneOf(r, w.accounts...)
 	add("token of "+a.user()+" with a group only", tokenCaller, nil, "Authorization", accountToken(a), "Impersonate-Group", w.groups[0])
 
-	// A user who is named like a ServiceAccount, and a ServiceAccount's token beside
+	// A user who is named like a ServiceAccount, and a ServiceAccount's token next to
 	// another user's certificate, which the API server looks at first.
 	add("certificate of "+a.user(), certCaller, pair(c.ClientCert(a.user())))
 	user := oneOf(r, w.users...)

@@ -16,7 +16,7 @@ type resource struct {
 	subs                         []string
 	recorded                     bool           // by the gateway
 	unwatched                    bool           // it does not exist, or cannot be listed and watched
-	spec                         map[string]any // members of an object, beside its metadata
+	spec                         map[string]any // members of an object, next to its metadata
 	made                         bool           // each namespace, or the cluster, has objects a, b and c of it
 	nameless                     bool           // its objects have no metadata
 	// volatile is set if the components of the cluster change which objects there are.

@@ -42,7 +42,7 @@ var profiles = []profile{
 	{name: "network and gateway", without: lossy, kills: []string{"gateway", "connections"}, whole: true},
 }
 
-// restores has restores of etcd, beside the faults. (The proxy's stale replica would mix the
+// restores has restores of etcd, next to the faults. (The proxy's stale replica would mix the
 // histories.)
 var restores = profile{name: "restores", without: []faultproxy.Name{faultproxy.Regress},
 	kills: []string{"restore", "bumped restore", "restore", "bumped restore", "gateway", "connections", "kube-apiserver KILL"}}

@@ -177,7 +177,7 @@ func (c *informed) clients() (copies, subscriber *client) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	copies, subscriber = c.client("copy"), c.client("subscriber")
-	copies.again = true // each sample is a list of its own
+	copies.again = true // each sample is its own list
 	stream, taken := &exchange{}, 0
 	empty := true                        // the last list was
 	advance := func(to int, rv uint64) { // the stream, to a number of changes, and to their RV

@@ -15,7 +15,7 @@ export interface ConnectOptions {
   /**
    * The URL at which Watchkeeper serves several watches on one response. The
    * default is `watchkeeper/v1/multiwatch` below the base. If the server has no
-   * such path, or if it is false, each watch is a response of its own; browsers
+   * such path, or if it is false, each watch is its own response; browsers
    * open at most six connections per host over HTTP/1.1.
    */
   multiwatch?: string | false;

@@ -33,7 +33,7 @@ export function keepAddress(): void {
     const next = place();
     const url = address();
     const here = `${location.pathname}${location.search}`;
-    // A move that is continued began with an entry of its own.
+    // A move that is continued began with its own entry.
     const same = last.view === next.view && last.side === next.side && (continued ? !last.sel === !next.sel && !last.at === !next.at : last.sel === next.sel && last.at === next.at);
     if (url !== here) history[same ? 'replaceState' : 'pushState'](null, '', url);
     last = next;

@@ -11,7 +11,7 @@ import { authorization, refusals } from './token';
 const page = new URL('.', location.href);
 let config = { api: '../', extension: '../watchkeeper/v1/' };
 
-/** Reads the API's addresses from config.json beside the page; by default the API is one level above the page. */
+/** Reads the API's addresses from config.json next to the page; by default the API is one level above the page. */
 export async function configure(): Promise<void> {
   try {
     const response = await fetch(new URL('config.json', page));

@@ -4,7 +4,7 @@
 /**
  * A tile zoomed out: a stack of bands, one for each state, as high as the state's
  * share of the tile's slots. The most urgent states are on top, with patterns as
- * far as a few pixels allow, and a sign beside them has the shape of the most
+ * far as a few pixels allow, and a sign next to them has the shape of the most
  * urgent one. A line at the lower edge is as long as the portion of the Pods that
  * changed within the last minute, and fades as these changes age.
  *

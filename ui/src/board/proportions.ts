@@ -86,7 +86,7 @@ export function stretch(p: Proportions, groups: number[], named: boolean, width:
   const wide = Math.max(0, ((width * PITCH) / pixels - flow.right) / p.across);
   const high = Math.max(0, ((height * PITCH) / pixels - flow.bottom - p.head - loosePitch(p.scale) - p.pad) / lines);
   const more = Math.min(wide, high, PITCH);
-  // More than this beside the blocks would look like missing Pods.
+  // More than this next to the blocks would look like missing Pods.
   const pad = Math.max(0, Math.min(p.pad + more * 0.3, 14 / p.scale, PITCH / 2) - p.pad);
   const gap = Math.min(more * 0.4, 16 / p.scale);
   p.gap += gap;

@@ -98,7 +98,7 @@ function statusesOf(row: Row, at: number, init = false): ContainerStatus[] | und
   }));
 }
 
-/** Columns that nearly every Pod has a value of its own in. */
+/** Columns that nearly every Pod has its own value in. */
 const CREATED = POD_FIELDS.indexOf('metadata.creationTimestamp') + FIRST;
 const NODE = POD_FIELDS.indexOf('spec.nodeName') + FIRST;
 const AS_MIRROR = POD_FIELDS.findIndex((field) => field.includes(MIRROR)) + FIRST;

@@ -77,5 +77,5 @@ const containers = (status: NonNullable<Pod['status']>): ContainerStatus[] => [.
 export const endWords = ({ reason, exitCode, signal }: Termination): string =>
   [reason, signal ? `signal ${signal}` : exitCode === undefined ? '' : `exit code ${exitCode}`].filter(Boolean).join(', ');
 
-/** The same beside the reason, without naming it again: `exit code 137`. */
+/** The same next to the reason, without naming it again: `exit code 137`. */
 export const besideReason = (words: string, reason: string): string => (words.startsWith(`${reason}, `) ? words.slice(reason.length + 2) : words);

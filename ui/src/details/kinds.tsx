@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-/** What the overview of an object has of its kind, beside what all objects have. */
+/** What the overview of an object has of its kind, next to what all objects have. */
 
 import type { ComponentType } from 'preact';
 import { Columns } from './columns';

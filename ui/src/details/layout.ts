@@ -135,7 +135,7 @@ function linesOf(edges: Edge[], boxOf: Map<string, Box>): Line[] {
   return [...lines.values()];
 }
 
-/** Gives each box its place: columns from left to right, boxes beside those that they are connected with. */
+/** Gives each box its place: columns from left to right, boxes next to those that they are connected with. */
 function place(boxes: Box[], lines: Line[]): { width: number; height: number } {
   const columns = [...new Set(boxes.map(({ column }) => column))].sort((a, b) => a - b);
   const first = columns[0];
@@ -160,7 +160,7 @@ function place(boxes: Box[], lines: Line[]): { width: number; height: number } {
   return { width: 2 * margin + columns.length * (boxWidth + gapX) - gapX, height };
 }
 
-/** The mean height of the boxes beside one, towards the centre. */
+/** The mean height of the boxes next to one, towards the centre. */
 function besideOf(box: Box, lines: Line[]): number {
   const ids = new Set([box.id, ...(box.group === 'open' ? box.members.map(({ id }) => id) : [])]);
   const beside = lines.flatMap(({ from, to }) => (ids.has(from.id) && Math.abs(to.column) < Math.abs(box.column) ? [to.y] : ids.has(to.id) && Math.abs(from.column) < Math.abs(box.column) ? [from.y] : []));

@@ -156,12 +156,12 @@ export class Book {
     return true;
   }
 
-  /** Fills cells beside a range from it: down or up to a row, or across to a column. */
+  /** Fills cells next to a range from it: down or up to a row, or across to a column. */
   async fill(tab: Tab, range: Range, to: number, down: boolean): Promise<void> {
     this.#take(tab, await this.#engine.ask({ kind: 'fill', tab: tab.index, range, to, down }));
   }
 
-  /** Copies a range within the workbook: formulas refer to what is beside their new place. */
+  /** Copies a range within the workbook: formulas refer to what is next to their new place. */
   async copy(from: Tab, range: Range, tab: Tab, row: number, column: number): Promise<void> {
     this.#take(tab, await this.#engine.ask({ kind: 'copy', from: from.index, range, tab: tab.index, row, column }));
   }

@@ -126,7 +126,7 @@ export class Formulas {
     return changed;
   }
 
-  /** Fills cells below (or above) or beside a range from it, as the handle of a spreadsheet does; returns what is in them then. */
+  /** Fills cells below (or above) or next to a range from it, as the handle of a spreadsheet does; returns what is in them then. */
   fill(tab: number, { top, left, bottom, right }: Range, to: number, down: boolean): Input[] {
     const area = { sheet: tab, row: top, column: left, width: right - left + 1, height: bottom - top + 1 } as never;
     if (down) this.#model.autoFillRows(area, to);

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-/** Beside the cells: what differs from the cluster, and what was written. */
+/** Next to the cells: what differs from the cluster, and what was written. */
 
 import { same } from '../write/patch';
 import { zoned } from '../time/words';

@@ -44,7 +44,7 @@ function storedTab(tab: Tab, values: boolean): StoredTab {
   });
   if (!tab.selected) return { name: tab.name, cells };
   const { resource: { group, version, name, kind }, namespace, selector } = tab.selected;
-  // Without values, rows matter only if something was typed beside or over them.
+  // Without values, rows matter only if something was typed next to or over them.
   const last = values ? Infinity : Math.max(0, ...[...tab.inputs.keys()].map((key) => cellOf(key)[0]));
   const rows = tab.entries.slice(0, Math.max(0, last - firstRow + 1)).map((entry) => ({
     namespace: entry.namespace, name: entry.name, ...(values && { uid: entry.uid, values: tab.columns.map((_, i) => (entry.gone ? null : (entry.values[i] ?? null))) }),

@@ -34,7 +34,7 @@ export function Hint({ pointed }: { pointed: Pointed }) {
     const strip = tip.parentElement!.getBoundingClientRect();
     const wide = tip.offsetWidth;
     let at = Math.min(Math.max(4, x - wide / 2), strip.width - wide - 4);
-    // Beside the large moment, not over it.
+    // Next to the large moment, not over it.
     const moment = document.querySelector('.moment')?.getBoundingClientRect();
     if (moment && strip.left + at + wide > moment.left - 8 && strip.left + at < moment.right + 8) {
       at = (x < moment.left + moment.width / 2 - strip.left ? moment.left - 8 - wide : moment.right + 8) - strip.left;

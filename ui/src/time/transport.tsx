@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Watchkeeper Authors
 // SPDX-License-Identifier: Apache-2.0
 
-/** The playback buttons beside the strip, and the shown moment in large type over the board. */
+/** The playback buttons next to the strip, and the shown moment in large type over the board. */
 
 import { ended, now } from '../app/now';
 import { changes, marks, mode, selection } from '../app/state';

@@ -52,7 +52,7 @@ func anchorOf(r kube.Resource, d metav1.TableColumnDefinition) anchor {
 	case custom && d.Type == "date" && isSimple:
 		return since(simple)
 	case d.Type == "date", d.Name == "Age" && !custom:
-		// Nearly always that of the creation; a column with a description of its own does not
+		// Nearly always that of the creation; a column with its own description does not
 		// say which date it shows.
 		return verified(created)
 	}
