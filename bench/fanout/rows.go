@@ -58,7 +58,7 @@ func rows(s sizes) []report.Row {
 	against("CPU per delivery, "+watches+", TLS HTTP/2", "µs", micro, "Delivery", overTLS, " cpu-ns/delivery", 5)
 	bare("Delivery", "http2", "cpu-ns/delivery", 0)
 	against("CPU per delivery, "+watches+", plain HTTP/1.1", "µs", micro, "Delivery", overPlain, " cpu-ns/delivery", 0)
-	bare("Delivery", "http1", "cpu-ns/delivery", 1.25)
+	bare("Delivery", "http1", "cpu-ns/delivery", 1.5)
 	against(fmt.Sprintf("CPU per update, %d selective watches", s.selectors), "µs", micro, "Selective", overTLS, " cpu-ns/update", 150)
 	bare("Selective", "http2", "cpu-ns/update", 0)
 	against("memory per idle watch, TLS HTTP/2 (live heap and stacks)", "KB", kilo, "IdleWatch", overTLS, " live-B/watch", 8)

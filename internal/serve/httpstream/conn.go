@@ -7,7 +7,6 @@ import (
 	"bytes"
 	"net"
 	"net/http"
-	"syscall"
 	"time"
 
 	"github.com/watchkeeper/watchkeeper/internal/protocol/wire"
@@ -23,36 +22,28 @@ import (
 // the client sends before the end of the answer are dropped; after "Connection: close"
 // a client has to expect that (RFC 9112, 9.6).
 type clientConn struct {
-	conn    net.Conn
-	header  []byte // nil once it is written
-	closed  chan struct{}
-	scrap   [32]byte        // what the client sends
-	raw     syscall.RawConn // writes without waiting; nil if the connection cannot
-	writers *writers
-	turn    turn // of the writers
+	conn   net.Conn
+	closed chan struct{} // by listen
+	scrap  [32]byte      // what the client sends
 }
 
 // takeOver hijacks the connection of a request. The caller has set the headers of the
-// answer. It returns nil if the connection cannot be hijacked: for HTTP/2, for HTTP/1.0,
-// which has no chunks, and for a request with a body.
-func takeOver(w http.ResponseWriter, r *http.Request) *clientConn {
+// answer, and head is what is to be written first. c is nil if the connection cannot be
+// hijacked: for HTTP/2, for HTTP/1.0, which has no chunks, and for a request with a body.
+func takeOver(w http.ResponseWriter, r *http.Request) (c *clientConn, head []byte) {
 	if r.ProtoMajor != 1 || r.ProtoMinor != 1 || r.Body != http.NoBody {
-		return nil
+		return nil, nil
 	}
 	conn, _, err := http.NewResponseController(w).Hijack()
 	if err != nil {
-		return nil
+		return nil, nil
 	}
 	var header bytes.Buffer
 	header.WriteString("HTTP/1.1 200 OK\r\n")
 	_ = w.Header().Write(&header) // to memory
 	header.WriteString("Date: " + time.Now().UTC().Format(http.TimeFormat) + "\r\n" +
 		"Connection: close\r\nTransfer-Encoding: chunked\r\n\r\n")
-	c := &clientConn{conn: conn, header: header.Bytes(), closed: make(chan struct{})}
-	if direct, ok := conn.(syscall.Conn); ok { // TLS is not
-		c.raw, _ = direct.SyscallConn() // nil if it fails
-	}
-	return c
+	return &clientConn{conn: conn, closed: make(chan struct{})}, header.Bytes()
 }
 
 // Serve answers a request with a watch. The caller has set the headers of the answer. It
@@ -60,14 +51,15 @@ func takeOver(w http.ResponseWriter, r *http.Request) *clientConn {
 func (t *Tracker) Serve(w http.ResponseWriter, r *http.Request, s *Watch) {
 	s.tracker = t
 	if stream := h2.TakeOver(w); stream != nil {
-		s.carry(streamCarrier{stream})
+		s.pulled = pulled{watch: s, stream: stream}
+		s.begin(streamOutput{stream})
 		s.pulled.Run()
 		return
 	}
-	if conn := takeOver(w, r); conn != nil {
-		conn.writers = &t.writers
-		s.carry(conn)
-		go conn.serve(&s.pulled)
+	if conn, head := takeOver(w, r); conn != nil {
+		s.gone = conn.closed
+		s.begin(conn)
+		go conn.serve(s, head)
 		return
 	}
 	defer s.Close()
@@ -83,10 +75,14 @@ func (t *Tracker) Serve(w http.ResponseWriter, r *http.Request, s *Watch) {
 
 // begin registers the watch with the tracker, and sets its output.
 func (s *Watch) begin(out output) {
-	sink := &httpSink{out: out, timer: &s.timer}
-	s.sink, s.sharer = sink, sink
+	s.writeTo(out)
 	s.timer.begin(out)
 	s.tracker.adopt(s)
+}
+
+func (s *Watch) writeTo(out output) {
+	sink := &httpSink{out: out, timer: &s.timer}
+	s.sink, s.sharer = sink, sink
 }
 
 func (s *Watch) finish() {
@@ -94,21 +90,24 @@ func (s *Watch) finish() {
 	s.tracker.part(s)
 }
 
-// serve writes the header, and runs the watch until the writers take it.
-func (c *clientConn) serve(p *pulled) {
+// serve writes the header and the watch.
+func (c *clientConn) serve(s *Watch, head []byte) {
+	defer s.finish()
+	defer s.Close()
+	defer c.reset()
+	defer s.recovered(nil)
 	go c.listen()
-	if c.write(c.header) != nil {
-		c.reset()
-		p.Done()
+	if c.write(head) != nil {
 		return
 	}
-	c.header = nil
-	p.Run()
+	s.run()
+	s.timer.writing()
+	_ = c.write([]byte("0\r\n\r\n")) // an error means that the client is gone
+	s.timer.written()
 }
 
 // listen reads until the client or the gateway closes the connection.
 func (c *clientConn) listen() {
-	defer c.Wake()
 	defer close(c.closed)
 	for {
 		if _, err := c.conn.Read(c.scrap[:]); err != nil {
@@ -117,19 +116,11 @@ func (c *clientConn) listen() {
 	}
 }
 
-// end ends the answer.
-func (c *clientConn) end() {
-	_ = c.write([]byte("0\r\n\r\n")) // an error means that the client is gone
-	c.reset()
-}
-
 // reset closes the connection and waits for listen to end.
 func (c *clientConn) reset() {
 	c.conn.Close()
 	<-c.closed
 }
-
-func (c *clientConn) gone() <-chan struct{} { return c.closed }
 
 func (c *clientConn) writeFrame(f *wire.Frame) error { return c.write(f.Chunk()) }
 func (c *clientConn) writeBlock(b *block) error      { return c.write(b.chunk()) }

@@ -118,10 +118,11 @@ func slowWatch(t *testing.T, initial []*scan.Object, timeout, pause time.Duratio
 			_, _ = io.ReadFull(client, make([]byte, len(header)))
 			read(client, 64<<10, pause)
 		})
-		conn := &clientConn{conn: server, header: []byte(header), closed: make(chan struct{}), writers: &s.tracker.writers}
+		conn := &clientConn{conn: server, closed: make(chan struct{})}
 		start := time.Now()
-		s.carry(conn)
-		conn.serve(&s.pulled)
+		s.gone = conn.closed
+		s.begin(conn)
+		conn.serve(s, []byte(header))
 		lasted, atRate = time.Since(start), atMinRate(bytes)
 		reading.Wait()
 	})

@@ -10,34 +10,15 @@ import (
 
 	"github.com/watchkeeper/watchkeeper/internal/protocol/wire"
 	"github.com/watchkeeper/watchkeeper/internal/serve/h2"
-	"github.com/watchkeeper/watchkeeper/internal/timeline"
 )
 
-// A carrier is a connection of a watch, or a stream of one, that can pull the watch: it
-// calls Next when there may be something to write. Its Wake makes it call Next.
-type carrier interface {
-	timeline.Waker
-	output
-	// pulls reports whether it can pull at all.
-	pulls() bool
-	// pull makes it pull the watch from now on.
-	pull(*pulled)
-	// gone is closed when the client has disconnected.
-	gone() <-chan struct{}
-	// end ends the answer, and reset breaks it off.
-	end()
-	reset()
-}
-
-// A pulled is a watch that its connection pulls: over our HTTP/2 (package h2), and over
-// HTTP/1.1 without TLS. A goroutine writes its initial events, what it reads from the
-// disk, and what a slow HTTP/1.1 client does not take at once. Otherwise an idle watch has
-// no goroutine. It implements h2.Feed.
+// A pulled is a watch over our HTTP/2 (package h2), whose connection's writer pulls it: it
+// calls Next when there may be something to write. A goroutine writes its initial events, and
+// what it reads from the disk. Otherwise an idle watch has no goroutine. It implements h2.Feed.
 type pulled struct {
-	watch   *Watch
-	carrier carrier
-	parts   []string    // of the frames that the last step wrote
-	shared  *wire.Frame // that is all of them; nil if they are not one that watches share
+	watch  *Watch
+	stream *h2.Stream
+	parts  []string // of the frames that the last step wrote
 	// published is when the events that are being sent were published; zero for none.
 	published time.Time
 	stopOver  func() bool // releases Watch.Over
@@ -45,15 +26,9 @@ type pulled struct {
 	done      atomic.Bool // the watch has been released
 }
 
-// carry gives a watch to a carrier. [pulled.Run] begins it.
-func (s *Watch) carry(c carrier) {
-	s.pulled.watch, s.pulled.carrier = s, c
-	s.begin(c)
-}
-
 // canPull reports whether the watch can be pulled from now on.
 func (s *Watch) canPull() bool {
-	if s.pulled.carrier == nil || !s.pulled.carrier.pulls() || s.Live != nil || s.Replayed != nil && !s.Replayed().IsZero() {
+	if s.pulled.stream == nil || s.Live != nil || s.Replayed != nil && !s.Replayed().IsZero() {
 		return false
 	}
 	// The source yields a batch, which may be empty, if it is in the timeline.
@@ -68,7 +43,7 @@ func (s *Watch) canPull() bool {
 // Run runs the watch until it ends or can be pulled.
 func (p *pulled) Run() {
 	s := p.watch
-	defer p.recover()
+	defer s.recovered(p.breakOff)
 	p.hold()
 	run := s.follow
 	if !p.begun {
@@ -76,17 +51,17 @@ func (p *pulled) Run() {
 	}
 	if !run() {
 		s.timer.writing()
-		p.carrier.end()
+		p.stream.End()
 		s.timer.written()
 		p.Done()
 		return
 	}
 	s.gone, s.sharer, s.sink = nil, pulledSink{p}, pulledSink{p}
-	s.timer.puller.Store(&p.carrier)
+	s.timer.puller.Store(p.stream)
 	if s.Over != nil && p.stopOver == nil {
 		p.stopOver = context.AfterFunc(s.Over, s.Wake)
 	}
-	p.carrier.pull(p)
+	p.stream.Pull(p)
 }
 
 // hold makes the watch one that a goroutine runs.
@@ -94,8 +69,8 @@ func (p *pulled) hold() {
 	s := p.watch
 	s.timer.puller.Store(nil)
 	if s.gone == nil {
-		sink := &httpSink{out: p.carrier, timer: &s.timer}
-		s.gone, s.sink, s.sharer = p.carrier.gone(), sink, sink
+		s.gone = p.stream.Gone()
+		s.writeTo(streamOutput{p.stream})
 	}
 }
 
@@ -107,10 +82,10 @@ func (s *Watch) Wake() {
 // Next implements h2.Feed.
 func (p *pulled) Next() (parts []string, next h2.Next) {
 	s := p.watch
-	defer p.recover()
+	defer s.recovered(p.breakOff)
 	next = h2.Wait // after a panic
 	clear(p.parts) // an idle watch keeps no objects
-	p.parts, p.shared = p.parts[:0], nil
+	p.parts = p.parts[:0]
 	for !s.ended {
 		phase := s.step(false)
 		s.ended = s.ended || phase == ended
@@ -120,7 +95,7 @@ func (p *pulled) Next() (parts []string, next h2.Next) {
 		case len(p.parts) > 0:
 			s.timer.writing()
 			return p.parts, h2.More
-		case phase == idle && !s.happened() && s.Source.Await(p.carrier):
+		case phase == idle && !s.happened() && s.Source.Await(p.stream):
 			return nil, h2.Wait
 		}
 	}
@@ -150,55 +125,49 @@ func (p *pulled) Done() {
 	s.finish()
 }
 
-// recover ends the stream after a panic: as in net/http, it does not end the process.
-func (p *pulled) recover() {
+// recovered ends the watch after a panic: as in net/http, it does not end the process.
+func (s *Watch) recovered(then func()) {
 	if cause := recover(); cause != nil {
-		p.watch.tracker.log.Error("panic in a watch", "resource", p.watch.Encoder.Resource.String(), "panic", cause)
-		p.watch.ended = true
-		go func() { // not on the goroutine that may be the carrier's writer
-			p.carrier.reset()
-			p.Done()
-		}()
+		s.tracker.log.Error("panic in a watch", "resource", s.Encoder.Resource.String(), "panic", cause)
+		s.ended = true
+		if then != nil {
+			then()
+		}
 	}
+}
+
+// breakOff ends the stream without its end.
+func (p *pulled) breakOff() {
+	go func() { // not on the goroutine that may be the connection's writer
+		p.stream.Reset()
+		p.Done()
+	}()
 }
 
 // A pulledSink collects the parts of frames, which the connection's writer copies.
 type pulledSink struct{ p *pulled }
 
 func (s pulledSink) frame(parts []string) error {
-	s.p.parts, s.p.shared = append(s.p.parts, parts...), nil
+	s.p.parts = append(s.p.parts, parts...)
 	return nil
 }
 
 // share implements frameSharer.
-func (s pulledSink) share(f *wire.Frame) error {
-	shared := f
-	if len(s.p.parts) > 0 {
-		shared = nil
-	}
-	s.p.parts, s.p.shared = append(s.p.parts, f.Text()), shared
-	return nil
-}
+func (s pulledSink) share(f *wire.Frame) error { return s.frame([]string{f.Text()}) }
 
 func (pulledSink) flush() error { return nil }
 func (pulledSink) release()     {}
 
-// A streamCarrier is a stream of an HTTP/2 connection.
-type streamCarrier struct{ *h2.Stream }
+// A streamOutput is a stream of an HTTP/2 connection.
+type streamOutput struct{ *h2.Stream }
 
-func (c streamCarrier) writeFrame(f *wire.Frame) error { return c.write(f.Bytes()) }
-func (c streamCarrier) writeBlock(b *block) error      { return c.write(b.bytes()) }
+func (o streamOutput) writeFrame(f *wire.Frame) error { return o.write(f.Bytes()) }
+func (o streamOutput) writeBlock(b *block) error      { return o.write(b.bytes()) }
 
-func (c streamCarrier) write(p []byte) error {
-	_, err := c.Write(p)
+func (o streamOutput) write(p []byte) error {
+	_, err := o.Write(p)
 	return err
 }
 
-func (c streamCarrier) abort() { c.Reset() }
-func (c streamCarrier) cut()   { time.AfterFunc(lastWrites, c.Reset) }
-
-func (streamCarrier) pulls() bool             { return true }
-func (c streamCarrier) pull(p *pulled)        { c.Pull(p) }
-func (c streamCarrier) gone() <-chan struct{} { return c.Gone() }
-func (c streamCarrier) end()                  { c.End() }
-func (c streamCarrier) reset()                { c.Reset() }
+func (o streamOutput) abort() { o.Reset() }
+func (o streamOutput) cut()   { time.AfterFunc(lastWrites, o.Reset) }

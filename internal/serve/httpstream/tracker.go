@@ -28,8 +28,6 @@ type Tracker struct {
 	all        context.Context // ends when the grace period is over
 	endAll     context.CancelCauseFunc
 
-	writers writers // of HTTP/1.1 connections
-
 	mu     sync.Mutex    // guards the fields below
 	active int           // requests between Enter and Leave, and watches
 	none   chan struct{} // closed while active is 0

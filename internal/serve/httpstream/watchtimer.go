@@ -7,6 +7,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/watchkeeper/watchkeeper/internal/serve/h2"
 )
 
 const (
@@ -32,8 +34,9 @@ type watchTimer struct {
 	drainAt  atomic.Int64 // when the watch ends because the gateway drains, in Unix nanoseconds; 0 for never
 	since    atomic.Int64 // when the current write began, in Unix nanoseconds; 0 without one
 	limit    atomic.Int64 // when the initial events must be written, likewise; 0 if they are
-	// puller is what pulls the watch, and is woken with fired; nil if a goroutine runs it.
-	puller atomic.Pointer[carrier]
+	// puller is the stream whose connection pulls the watch, and is woken with fired; nil if a
+	// goroutine runs it.
+	puller atomic.Pointer[h2.Stream]
 
 	mu       sync.Mutex    // guards the fields below
 	interval time.Duration // of bookmarks; 0 for the API server's
@@ -102,7 +105,7 @@ func (t *watchTimer) wake() {
 
 func (t *watchTimer) wakePuller() {
 	if puller := t.puller.Load(); puller != nil {
-		(*puller).Wake()
+		puller.Wake()
 	}
 }
 

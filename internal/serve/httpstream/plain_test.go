@@ -27,9 +27,9 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/timeline"
 )
 
-// A pulledServer serves watches of a timeline over HTTP/1.1, and knows what each has to
+// A plainServer serves watches of a timeline over HTTP/1.1, and knows what each has to
 // send.
-type pulledServer struct {
+type plainServer struct {
 	t       *testing.T
 	tl      *timeline.Timeline
 	tracker *Tracker
@@ -38,10 +38,10 @@ type pulledServer struct {
 	want    []string // the lines of the events after first
 }
 
-func newPulledServer(t *testing.T) *pulledServer {
+func newPlainServer(t *testing.T) *plainServer {
 	t.Helper()
 	goroutines, files := runtime.NumGoroutine(), openFiles()
-	s := &pulledServer{t: t, tl: timeline.New(timeline.Options{}), first: 10,
+	s := &plainServer{t: t, tl: timeline.New(timeline.Options{}), first: 10,
 		tracker: NewTracker(slog.New(slog.DiscardHandler), prometheus.NewHistogram(prometheus.HistogramOpts{}))}
 	s.tl.Reset(pasttest.List(s.first))
 	s.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -63,7 +63,7 @@ func openFiles() int {
 }
 
 // apply publishes an event, alone or with the next ones.
-func (s *pulledServer) apply(size int, flush bool) {
+func (s *plainServer) apply(size int, flush bool) {
 	s.t.Helper()
 	rv := s.first + uint64(len(s.want)) + 1
 	o := pasttest.Pod("d", "a", rv, "filling", strings.Repeat("x", size))
@@ -80,21 +80,21 @@ func (s *pulledServer) apply(size int, flush bool) {
 	}
 }
 
-// A pulledClient is a client of a watch.
-type pulledClient struct {
+// A plainClient is a client of a watch.
+type plainClient struct {
 	conn *net.TCPConn
 	body io.Reader
 }
 
 // dial starts a watch. buffer is the size of the kernel's buffer for what the client has
 // not read, 0 for the default.
-func (s *pulledServer) dial(buffer int) *pulledClient {
+func (s *plainServer) dial(buffer int) *plainClient {
 	s.t.Helper()
 	conn, err := net.Dial("tcp", s.server.Listener.Addr().String())
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	c := &pulledClient{conn: conn.(*net.TCPConn)}
+	c := &plainClient{conn: conn.(*net.TCPConn)}
 	if buffer > 0 {
 		if err := c.conn.SetReadBuffer(buffer); err != nil {
 			s.t.Fatal(err)
@@ -137,20 +137,20 @@ func compare(body io.Reader, want []string, pause func(i int)) (n int, err error
 // more than watches share the frames of.
 func burst(i int) bool { return i%200 < 2*maxSharedEvents }
 
-// TestPulledClients has clients of all kinds at once, while events of different sizes are
+// TestClients has clients of all kinds at once, while events of different sizes are
 // published: those that read at once, slowly, or nothing for a while; those that go away
 // in the middle, in order or not; and those that close their side. A client that stays
 // gets each event once, in order and complete, however slow others are; the others leave
 // nothing behind.
-func TestPulledClients(t *testing.T) {
+func TestClients(t *testing.T) {
 	events, each := 800, 4
 	if testing.Short() {
 		events = 240
 	}
-	s := newPulledServer(t)
+	s := newPlainServer(t)
 	random := rand.New(rand.NewPCG(1, 1))
 	type client struct {
-		*pulledClient
+		*plainClient
 		kind  string
 		stops int // the line at which it does something
 	}
@@ -163,7 +163,7 @@ func TestPulledClients(t *testing.T) {
 	until(t, "all watches", func() bool { return s.tracker.Active() == len(clients) })
 
 	// What is wanted is known before it is published.
-	all := &pulledServer{t: t, tl: timeline.New(timeline.Options{}), first: s.first}
+	all := &plainServer{t: t, tl: timeline.New(timeline.Options{}), first: s.first}
 	all.tl.Reset(pasttest.List(s.first))
 	sizes := make([]int, events)
 	for i := range sizes {
@@ -227,51 +227,6 @@ func TestPulledClients(t *testing.T) {
 			t.Errorf("%s: the end: %v", c.kind, err)
 		}
 		c.conn.Close()
-	}
-	<-s.tracker.Idle()
-}
-
-// TestManyPulled has a thousand watches, most of which are killed at once while events are
-// published to all.
-func TestManyPulled(t *testing.T) {
-	watches, events := 1000, 30
-	if testing.Short() {
-		watches = 250
-	}
-	s := newPulledServer(t)
-	var clients []*pulledClient
-	for range watches {
-		clients = append(clients, s.dial(0))
-	}
-	until(t, "all watches", func() bool { return s.tracker.Active() == watches })
-	for range events {
-		s.apply(500, true)
-	}
-	var running sync.WaitGroup
-	for i, c := range clients {
-		running.Go(func() {
-			if n, err := compare(c.body, s.want, nil); err != nil {
-				t.Errorf("after %d lines: %v", n, err)
-			}
-			if i%10 > 0 {
-				_ = c.conn.SetLinger(0)
-				c.conn.Close()
-			}
-		})
-	}
-	running.Wait()
-	first := len(s.want)
-	for range events {
-		s.apply(500, true)
-	}
-	until(t, "the end of those that were killed", func() bool { return s.tracker.Active() == watches/10 })
-	for i, c := range clients {
-		if i%10 == 0 {
-			if n, err := compare(c.body, s.want[first:], nil); err != nil {
-				t.Errorf("after %d further lines: %v", n, err)
-			}
-			c.conn.Close()
-		}
 	}
 	<-s.tracker.Idle()
 }
