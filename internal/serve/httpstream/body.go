@@ -75,13 +75,17 @@ func WriteBody(w http.ResponseWriter, r *http.Request, body *wire.Body, held boo
 	}
 	w.Header().Set("Content-Encoding", "gzip")
 	w.Header().Add("Vary", "Accept-Encoding")
+	b := bodyBuffers.Get().(*bufio.Writer) // gzip writes a quarter of a kilobyte at a time
+	b.Reset(turn.Waiting(out))
 	zip := gzipWriters.Get().(*gzip.Writer)
-	zip.Reset(turn.Waiting(out))
-	if _, err := body.WriteTo(turn.Working(zip)); err == nil {
-		_ = zip.Close()
+	zip.Reset(b)
+	if _, err := body.WriteTo(turn.Working(zip)); err == nil && zip.Close() == nil {
+		_ = b.Flush()
 	}
 	zip.Reset(io.Discard)
 	gzipWriters.Put(zip)
+	b.Reset(io.Discard)
+	bodyBuffers.Put(b)
 }
 
 // ReadBody reads the body of a request, which has to arrive within a time. Of one that is
