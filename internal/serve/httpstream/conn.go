@@ -14,9 +14,8 @@ import (
 )
 
 // A clientConn is a hijacked HTTP/1.1 connection of a watch. Frames are written to it
-// as chunks. net/http would keep buffers, the request and two goroutines per watch, and
-// copy each write twice. The connection is closed after the answer, as its header
-// announces.
+// as chunks. net/http would keep buffers and the request for each watch, and copy each write
+// twice. The connection is closed after the answer, as its header announces.
 //
 // A goroutine reads from the connection to see when the client closes it. Bytes that
 // the client sends before the end of the answer are dropped; after "Connection: close"
