@@ -62,20 +62,21 @@ func WriteBody(w http.ResponseWriter, r *http.Request, body *wire.Body, held boo
 	out := NewDeadlineWriter(w, timeout)
 	defer out.Clear()
 	defer turn.End()
+	b := bodyBuffers.Get().(*bufio.Writer) // also for gzip, which writes a quarter of a kilobyte at a time
+	defer func() {
+		b.Reset(io.Discard)
+		bodyBuffers.Put(b)
+	}()
 	if body.Size() <= gzipThreshold || !request.AcceptsGzip(r) {
 		turn.End()
-		b := bodyBuffers.Get().(*bufio.Writer)
 		b.Reset(out)
 		if _, err := body.WriteTo(b); err == nil {
 			_ = b.Flush()
 		}
-		b.Reset(io.Discard)
-		bodyBuffers.Put(b)
 		return
 	}
 	w.Header().Set("Content-Encoding", "gzip")
 	w.Header().Add("Vary", "Accept-Encoding")
-	b := bodyBuffers.Get().(*bufio.Writer) // gzip writes a quarter of a kilobyte at a time
 	b.Reset(turn.Waiting(out))
 	zip := gzipWriters.Get().(*gzip.Writer)
 	zip.Reset(b)
@@ -84,8 +85,6 @@ func WriteBody(w http.ResponseWriter, r *http.Request, body *wire.Body, held boo
 	}
 	zip.Reset(io.Discard)
 	gzipWriters.Put(zip)
-	b.Reset(io.Discard)
-	bodyBuffers.Put(b)
 }
 
 // ReadBody reads the body of a request, which has to arrive within a time. Of one that is
