@@ -14,7 +14,8 @@
 //   - CPU for lists and exports: the objects of a list are selected, encoded and compressed in
 //     a [Turn]. There are few turns, which users get one after the other, however many lists
 //     each of them asks for. No turn is held while a client is written to. A user who has used
-//     a processor for a second gets a tenth of all of them while others are at work.
+//     a processor for a second, for these or for calls of the history API, gets a tenth of all
+//     of them while others are at work.
 //   - lists in flight, from their begin until the client has read them; further ones wait for
 //     a while. A question in which namespaces the user may read counts as one: it is about
 //     each of them. The initial events of a watch count as a list; they are encoded without a
