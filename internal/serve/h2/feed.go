@@ -59,7 +59,7 @@ func (st *Stream) Pull(f Feed) {
 	if !ended {
 		st.feed, st.out = f, nil
 		c.feeds++
-		if st.closed {
+		if st.state == closed {
 			c.ended++
 		}
 	}
@@ -95,7 +95,7 @@ func (st *Stream) Gone() <-chan struct{} {
 	defer st.c.mu.Unlock()
 	if st.gone == nil {
 		st.gone = make(chan struct{})
-		if st.closed {
+		if st.state == closed {
 			close(st.gone)
 		}
 	}

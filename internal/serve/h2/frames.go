@@ -173,7 +173,7 @@ func (c *conn) streamLocked(id uint32) (*Stream, error) {
 func (c *conn) processReset(f *http2.RSTStreamFrame) error {
 	c.mu.Lock()
 	st, err := c.streamLocked(f.StreamID)
-	early := st != nil && !st.answered
+	early := st != nil && st.headerIn == 0
 	if st != nil {
 		c.closeLocked(st, errReset, closedThere)
 	}
@@ -203,10 +203,10 @@ func (c *conn) processData(f *http2.DataFrame) error {
 	if c.unread -= length; c.unread < 0 {
 		return connectionError{http2.ErrCodeFlowControl, "more DATA than the connection's window"}
 	}
-	if st == nil || st.remoteEnd || st.in == nil {
+	if st == nil || !st.state.receives() || st.in == nil {
 		c.returnLocked(length)
 		switch {
-		case st != nil && !st.remoteEnd: // the handler has returned without reading this
+		case st != nil && st.state.receives(): // the handler has returned without reading this
 			if f.StreamEnded() {
 				c.remoteEndLocked(st)
 			}
@@ -243,11 +243,13 @@ func (c *conn) processData(f *http2.DataFrame) error {
 
 // remoteEndLocked notes that the client has sent the whole request.
 func (c *conn) remoteEndLocked(st *Stream) {
-	st.remoteEnd = true
 	if st.in != nil {
 		st.in.end(io.EOF)
 	}
-	if st.localEnd {
+	switch st.state {
+	case open:
+		st.state = halfClosedRemote
+	case halfClosedLocal:
 		c.closeLocked(st, errGivenUp, closedOrderly)
 	}
 }
@@ -264,7 +266,7 @@ func (c *conn) returnLocked(n int) {
 // giveLocked gives n bytes of a stream's window back, unless the request is complete.
 func (c *conn) giveLocked(st *Stream, n int) {
 	in := st.in
-	if in == nil || st.remoteEnd || st.closed {
+	if in == nil || !st.state.receives() {
 		return
 	}
 	if in.returned += n; in.returned >= streamWindow/4 {

@@ -194,7 +194,7 @@ func (c *conn) processTrailers(st *Stream, block *headerBlock, ended bool) error
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
-	case st.remoteEnd:
+	case st.state == halfClosedRemote:
 		return http2.StreamError{StreamID: st.id, Code: http2.ErrCodeStreamClosed, Cause: errors.New("HEADERS after the end")}
 	case !ended:
 		return malformed(st.id, errors.New("a second header that does not end the request"))

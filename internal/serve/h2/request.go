@@ -48,7 +48,10 @@ func (c *conn) open(id uint32, ended bool, block *headerBlock) error {
 	case full:
 		return http2.StreamError{StreamID: id, Code: http2.ErrCodeRefusedStream, Cause: errors.New("too many streams")}
 	}
-	st := &Stream{c: c, id: id, remoteEnd: ended, out: c.newOutgoing()}
+	st := &Stream{c: c, id: id, out: c.newOutgoing()}
+	if ended {
+		st.state = halfClosedRemote
+	}
 	handler := c.handler
 	if block.tooLarge {
 		// The method is not known for sure.
@@ -76,7 +79,7 @@ func (c *conn) open(id uint32, ended bool, block *headerBlock) error {
 	}
 	st.window.Store(c.initial)
 	c.streams[id] = st
-	st.handled = true
+	st.handler = running
 	size := c.server.maxHeaderBytes - max(block.left, 0)
 	c.held += size
 	go c.handle(res, handler, cancel, size)
@@ -103,7 +106,7 @@ func (c *conn) handle(res *response, handler http.Handler, cancel context.Cancel
 		}
 		if !ok {
 			c.resetLocked(st, http2.ErrCodeInternal)
-		} else if st.localEnd { // the client still sends the request
+		} else if st.state == halfClosedLocal { // the client still sends the request
 			c.endLocked(st)
 		}
 		c.mu.Unlock()
@@ -111,11 +114,11 @@ func (c *conn) handle(res *response, handler http.Handler, cancel context.Cancel
 			res.finish()
 		}
 		c.mu.Lock()
-		st.in, st.cancelFunc, st.handled = nil, nil, false
-		c.held -= size
-		if st.orphan {
+		if st.handler == orphaned {
 			c.orphans--
 		}
+		st.in, st.cancelFunc, st.handler = nil, nil, returned
+		c.held -= size
 		c.mu.Unlock()
 	}()
 	handler.ServeHTTP(res, res.request)
@@ -285,7 +288,7 @@ func (b *requestBody) Read(p []byte) (int, error) {
 	defer c.mu.Unlock()
 	if b.expects {
 		b.expects = false
-		if !b.st.answered && !b.st.closed {
+		if b.st.headerIn == 0 && b.st.state != closed {
 			c.controlLocked(c.encodeLocked(b.st.id, http.StatusContinue, nil, false))
 		}
 	}

@@ -148,7 +148,7 @@ func (w *response) FlushError() error {
 	c.wakeWriter()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if w.st.closed {
+	if w.st.state == closed {
 		return w.st.err
 	}
 	return nil
@@ -286,11 +286,11 @@ func (*response) EnableFullDuplex() error { return nil }
 func (c *conn) sendHeader(st *Stream, code int, h http.Header, end bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if st.closed {
+	if st.state == closed {
 		return
 	}
 	if code >= 200 {
-		st.answered, st.headerIn = true, c.batch+1
+		st.headerIn = c.batch + 1
 	}
 	frames := c.encodeLocked(st.id, code, h, end)
 	if !c.failed {

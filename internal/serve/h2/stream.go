@@ -24,6 +24,28 @@ var (
 	errGivenUp    = errors.New("http2: the stream was given up")
 )
 
+// A state is that of a stream (RFC 9113, 5.1).
+type state uint8
+
+const (
+	open             state = iota
+	halfClosedRemote       // the client has sent everything
+	halfClosedLocal        // the server has
+	closed
+)
+
+// receives reports whether the client may send DATA.
+func (s state) receives() bool { return s == open || s == halfClosedLocal }
+
+// A handlerState says whether the handler of a stream runs.
+type handlerState uint8
+
+const (
+	returned handlerState = iota
+	running
+	orphaned // it runs, and the stream was closed before its end
+)
+
 // A Stream is one request with its response.
 type Stream struct {
 	c  *conn
@@ -44,14 +66,10 @@ type Stream struct {
 
 	// Guarded by conn.mu:
 	feed       Feed // nil while a handler or the owner writes
-	remoteEnd  bool // the client has sent everything
-	localEnd   bool // so has the server
-	closed     bool
-	handled    bool   // a handler runs
-	orphan     bool   // it was closed while a handler ran
-	answered   bool   // the header of the response has been queued
-	headerIn   uint64 // the number of the batch that has it
-	err        error  // why it has ended; for Write and for the request's body
+	state      state
+	handler    handlerState
+	headerIn   uint64 // the number of the batch that has the header of the response; 0 while there is none
+	err        error  // why it is closed; for Write and for the request's body
 	gone       chan struct{}
 	out        *outgoing // nil while a feed is pulled
 	in         *incoming // nil if the request has no body, and after the handler
@@ -80,16 +98,16 @@ func (st *Stream) send(p []byte, end bool) (int, error) {
 	defer c.mu.Unlock()
 	o := st.out
 	switch {
-	case st.closed:
+	case st.state == closed:
 		return 0, st.err
-	case o == nil || st.localEnd:
+	case o == nil || st.state == halfClosedLocal:
 		return 0, errGivenUp
 	case o.late:
 		return 0, os.ErrDeadlineExceeded
 	}
 	o.pending, o.end = p, end
 	c.enqueue(st)
-	for (len(o.pending) > 0 || o.end) && !st.closed {
+	for (len(o.pending) > 0 || o.end) && st.state != closed {
 		o.changed.Wait()
 	}
 	rest := len(o.pending)
@@ -110,7 +128,7 @@ func (st *Stream) setWriteDeadline(t time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	o := st.out
-	if o == nil || st.closed {
+	if o == nil || st.state == closed {
 		return
 	}
 	if o.deadline != nil {
@@ -124,7 +142,7 @@ func (st *Stream) setWriteDeadline(t time.Time) {
 	timer = time.AfterFunc(time.Until(t), func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		if o.deadline == timer && !st.closed { // it was not changed meanwhile
+		if o.deadline == timer && st.state != closed { // it was not changed meanwhile
 			o.late = true
 			c.resetLocked(st, http2.ErrCodeInternal)
 		}
@@ -140,7 +158,7 @@ func (c *conn) reset(st *Stream, code http2.ErrCode) {
 }
 
 func (c *conn) resetLocked(st *Stream, code http2.ErrCode) {
-	if st.closed {
+	if st.state == closed {
 		return
 	}
 	c.controlLocked(appendReset(nil, st.id, code))
@@ -150,26 +168,26 @@ func (c *conn) resetLocked(st *Stream, code http2.ErrCode) {
 // endLocked notes that END_STREAM is on its way to the client. A client that still sends
 // the request is told to stop.
 func (c *conn) endLocked(st *Stream) {
-	if st.closed {
-		return
-	}
-	st.localEnd = true
-	if st.remoteEnd {
+	switch {
+	case st.state == closed:
+	case st.state == halfClosedRemote:
 		c.closeLocked(st, errGivenUp, closedOrderly)
-	} else if st.in == nil || st.in.unwanted {
+	case st.in == nil || st.in.unwanted:
 		c.controlLocked(appendReset(nil, st.id, http2.ErrCodeNo))
 		c.closeLocked(st, errGivenUp, closedHere)
+	default:
+		st.state = halfClosedLocal
 	}
 }
 
 // closeLocked forgets a stream, and wakes all who wait for it.
 func (c *conn) closeLocked(st *Stream, why error, how ending) {
-	if st.closed {
+	if st.state == closed {
 		return
 	}
-	st.closed, st.err = true, why
-	if st.handled && how != closedOrderly {
-		st.orphan = true
+	st.state, st.err = closed, why
+	if st.handler == running && how != closedOrderly {
+		st.handler = orphaned
 		c.orphans++
 	}
 	delete(c.streams, st.id)

@@ -146,7 +146,7 @@ func (c *conn) putBack(streams []*Stream) {
 // serveTurn adds to a batch what a stream has to send, up to maxTurn.
 func (c *conn) serveTurn(b *batch, st *Stream) {
 	c.mu.Lock()
-	if st.headerIn > c.batch && !st.closed { // its header is in the next batch
+	if st.headerIn > c.batch && st.state != closed { // its header is in the next batch
 		c.mu.Unlock()
 		c.readyMu.Lock()
 		if !st.queued {
@@ -162,8 +162,8 @@ func (c *conn) serveTurn(b *batch, st *Stream) {
 		c.mu.Unlock()
 		return
 	}
-	closed := st.closed
-	if closed {
+	ended := st.state == closed
+	if ended {
 		st.feed = nil
 		c.feeds--
 		c.ended--
@@ -172,7 +172,7 @@ func (c *conn) serveTurn(b *batch, st *Stream) {
 		c.readyMu.Unlock()
 	}
 	c.mu.Unlock()
-	if closed {
+	if ended {
 		st.rest, st.sending = "", false
 		feed := st.active
 		st.active = nil
@@ -185,7 +185,7 @@ func (c *conn) serveTurn(b *batch, st *Stream) {
 // serveHandlerLocked adds what a handler writes.
 func (c *conn) serveHandlerLocked(b *batch, st *Stream) {
 	o := st.out
-	if o == nil || st.closed || st.localEnd {
+	if o == nil || st.state == closed || st.state == halfClosedLocal {
 		return
 	}
 	limit := len(b.buf) + maxTurn
@@ -298,7 +298,7 @@ func (c *conn) release(st *Stream, then func()) {
 	defer c.mu.Unlock()
 	st.active, st.feed, st.rest = nil, nil, ""
 	c.feeds--
-	if st.closed { // meanwhile
+	if st.state == closed { // meanwhile
 		c.ended--
 	}
 	then()
