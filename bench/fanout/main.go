@@ -36,15 +36,11 @@ package main
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
-	"regexp"
 	"strings"
-	"syscall"
 
 	"github.com/watchkeeper/watchkeeper/bench/lib/barewrites"
 	"github.com/watchkeeper/watchkeeper/bench/lib/informers"
@@ -63,85 +59,59 @@ var (
 	asInformer  = flag.Bool("informer", false, "run a client-go informer with an order from standard input")
 )
 
-// A scenario measures one thing, over all rounds.
-type scenario struct {
-	name string
-	run  func(*harness) error
+// The scenarios, in the order in which they run, each over all rounds. Memory is first,
+// because the API server's memory grows while it runs.
+var scenarios = []report.Scenario[*harness]{
+	{Name: "memory", Run: idleMemory},
+	{Name: "delivery", Run: deliveries},
+	{Name: "selective", Run: selective},
+	{Name: "latency", Run: latency},
+	{Name: "saturation", Run: saturation},
+	{Name: "burst", Run: bursts},
+	{Name: "list", Run: lists},
+	{Name: "users", Run: users},
+	{Name: "objects", Run: objectMemory},
+	{Name: "ingest", Run: events},
+	{Name: "held", Run: held},
 }
-
-// The scenarios, in the order in which they run. Memory is first, because the API
-// server's memory grows while it runs.
-var scenarios = []scenario{
-	{"memory", idleMemory},
-	{"delivery", deliveries},
-	{"selective", selective},
-	{"latency", latency},
-	{"saturation", saturation},
-	{"burst", bursts},
-	{"list", lists},
-	{"users", users},
-	{"objects", objectMemory},
-	{"ingest", events},
-	{"held", held},
-}
-
-func init() { flag.IntVar(fakeAPIPods, "cannon", 0, "the former name of -fakeapi") }
 
 func main() {
 	flag.Parse()
-	var err error
 	switch {
 	case *fakeAPIPods > 0:
-		err = fakeprocess.Serve(fakeapi.Options{Population: fakeapi.Population{
+		report.Exit(fakeprocess.Serve(fakeapi.Options{Population: fakeapi.Population{
 			Pods: *fakeAPIPods, Formats: []fakeapi.Format{fakeapi.JSON, fakeapi.Table},
-		}}, os.Stdin, os.Stdout)
+		}}, os.Stdin, os.Stdout))
 	case *writesOf > 0:
-		err = barewrites.Serve(*writesOf, os.Stdin, os.Stdout)
+		report.Exit(barewrites.Serve(*writesOf, os.Stdin, os.Stdout))
 	case *asInformer:
-		err = informers.Serve(os.Stdin, os.Stdout)
+		report.Exit(informers.Serve(os.Stdin, os.Stdout))
 	default:
-		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-		defer stop()
-		err = run(ctx, chooseSizes(*quick), os.Stdout, os.Stderr)
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "bench:", err)
-		os.Exit(1)
+		report.Main(func(ctx context.Context, out, progress io.Writer) error {
+			return run(ctx, chooseSizes(*quick), out, progress)
+		})
 	}
 }
 
 func run(ctx context.Context, s sizes, out, progress io.Writer) error {
-	wanted, err := regexp.Compile(*which)
+	chosen, err := report.Chosen(scenarios, *which)
+	if err == nil {
+		err = report.MakeDir(*profiles)
+	}
 	if err != nil {
 		return err
-	}
-	if *profiles != "" {
-		if err := os.MkdirAll(*profiles, 0o777); err != nil {
-			return err
-		}
 	}
 	r := newHarness(ctx, s, report.New(out), progress)
 	defer r.close()
 	report.Header(out, *rounds, *quick)
-	var failed []error
-	for _, c := range scenarios {
-		if !wanted.MatchString(c.name) && !(c.name == "ingest" && wanted.MatchString("cannon")) { // its former name
-			continue
-		}
-		if err := r.Run(out, c.name, func() error { return c.run(r) }); err != nil {
-			failed = append(failed, err)
-			if ctx.Err() != nil {
-				break
-			}
-		}
-	}
+	failed := report.RunAll(ctx, out, &r.Log, "", chosen, r)
 	table := rows(s)
 	fmt.Fprintf(out, "\nMedians of %d rounds.\n\n", *rounds)
 	if missed := r.report.Table(out, table); missed > 0 {
 		fmt.Fprintf(out, "\n%d targets missed.\n", missed)
 	}
-	if without := r.report.Without(table); *which == "" && len(failed) == 0 && len(without) > 0 {
+	if without := r.report.Without(table); *which == "" && failed == nil && len(without) > 0 {
 		return fmt.Errorf("nothing measured %s", strings.Join(without, ", "))
 	}
-	return errors.Join(failed...)
+	return failed
 }

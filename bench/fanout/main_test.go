@@ -6,7 +6,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -38,7 +37,7 @@ func set[T any](t *testing.T, p *T, v T) {
 
 // The scenarios that need no control plane, with a gateway and fake API servers.
 func TestRun(t *testing.T) {
-	set(t, which, "cannon|objects|held")
+	set(t, which, "ingest|objects|held")
 	set(t, rounds, 2)
 	s := sizes{
 		cached: 100, ingest: 500, ingestRate: 5000, own: 10, shared: 20,
@@ -63,28 +62,9 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// The other scenarios run even if one fails.
-func TestFailure(t *testing.T) {
-	ran := false
-	set(t, &scenarios, []scenario{
-		{"first", func(*harness) error { return fmt.Errorf("it is broken") }},
-		{"second", func(*harness) error { ran = true; return nil }},
-		{"other", func(*harness) error { return fmt.Errorf("it was not asked for") }},
-	})
-	set(t, which, "first|second")
-	var out bytes.Buffer
-	err := run(t.Context(), sizes{}, &out, io.Discard)
-	if err == nil || err.Error() != "first: it is broken" {
-		t.Errorf("error %v", err)
-	}
-	if !ran || !strings.Contains(out.String(), "FAIL first: it is broken\n") {
-		t.Errorf("the second ran: %v, in\n%s", ran, out.Bytes())
-	}
-}
-
 // A run of all scenarios fails if it lacks a figure of the table.
 func TestNothingMeasured(t *testing.T) {
-	set(t, &scenarios, []scenario{{"lazy", func(*harness) error { return nil }}})
+	set(t, &scenarios, []report.Scenario[*harness]{{Name: "lazy", Run: func(*harness) error { return nil }}})
 	err := run(t.Context(), chooseSizes(true), io.Discard, io.Discard)
 	if err == nil || !strings.Contains(err.Error(), "Delivery/via=gateway/proto=http2 cpu-ns/delivery") {
 		t.Errorf("error %v", err)

@@ -29,9 +29,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
-	"regexp"
-	"syscall"
 	"time"
 
 	"github.com/watchkeeper/watchkeeper/bench/lib/report"
@@ -68,65 +65,44 @@ func chooseSizes(quick bool) sizes {
 	return sizes{pods: 20_000, events: 1_000_000, rate: 33_000, slow: 1000, lagging: 10 * time.Second, many: 100_000, resumed: 10_000}
 }
 
-// A scenario measures one thing, in one round.
-type scenario struct {
-	name string
-	run  func(*harness) error
+// scenarios run in this order, once a round.
+var scenarios = []report.Scenario[*harness]{
+	{Name: "past", Run: past},
+	{Name: "dispatch", Run: dispatch},
+	{Name: "restart", Run: restart},
 }
-
-var scenarios = []scenario{
-	{"past", past},
-	{"dispatch", dispatch},
-	{"restart", restart},
-}
-
-func init() { flag.IntVar(fakeAPIPods, "cannon", 0, "the former name of -fakeapi") }
 
 func main() {
 	flag.Parse()
-	var err error
 	if *fakeAPIPods > 0 {
-		err = fakeprocess.Serve(fakeapi.Options{Population: fakeapi.Population{
+		report.Exit(fakeprocess.Serve(fakeapi.Options{Population: fakeapi.Population{
 			Pods: *fakeAPIPods, Churn: true, Formats: []fakeapi.Format{fakeapi.Table},
-		}}, os.Stdin, os.Stdout)
-	} else {
-		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-		defer stop()
-		err = run(ctx, chooseSizes(*quick), os.Stdout, os.Stderr)
+		}}, os.Stdin, os.Stdout))
+		return
 	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "bench:", err)
-		os.Exit(1)
-	}
+	report.Main(func(ctx context.Context, out, progress io.Writer) error {
+		return run(ctx, chooseSizes(*quick), out, progress)
+	})
 }
 
 func run(ctx context.Context, s sizes, out, progress io.Writer) error {
-	wanted, err := regexp.Compile(*which)
+	chosen, err := report.Chosen(scenarios, *which)
+	if err == nil {
+		err = report.MakeDir(*profiles)
+	}
 	if err != nil {
 		return err
-	}
-	if *profiles != "" {
-		if err := os.MkdirAll(*profiles, 0o777); err != nil {
-			return err
-		}
 	}
 	r := &harness{ctx: ctx, sizes: s, report: report.New(out), Log: report.NewLog(progress)}
 	defer r.close()
 	report.Header(out, *rounds, *quick)
 	var failed []error
 	for round := range *rounds {
-		for _, c := range scenarios {
-			if !wanted.MatchString(c.name) || ctx.Err() != nil {
-				continue
-			}
-			if err := r.Run(out, fmt.Sprintf("round %d, %s", round+1, c.name), func() error { return c.run(r) }); err != nil {
-				failed = append(failed, err)
-			}
-		}
+		failed = append(failed, report.RunAll(ctx, out, &r.Log, fmt.Sprintf("round %d, ", round+1), chosen, r))
 	}
 	fmt.Fprintf(out, "\nMedians of %d rounds.\n\n", *rounds)
 	if missed := r.report.Goals(out, goals(s)); missed > 0 {
 		fmt.Fprintf(out, "\n%d targets missed.\n", missed)
 	}
-	return errors.Join(append(failed, ctx.Err())...)
+	return errors.Join(failed...)
 }

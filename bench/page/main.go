@@ -26,9 +26,7 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"regexp"
-	"syscall"
 	"time"
 
 	"github.com/watchkeeper/watchkeeper/bench/lib/report"
@@ -69,24 +67,17 @@ func chooseSizes(quick bool) sizes {
 	return sizes{nodes: 5000, pods: 150_000, rate: 1000, opens: 5, seconds: 30, pastNodes: 667, pastPods: 20_000, recorded: 60_000, tablePods: 50_000, sheetPods: 5000, tableRate: 200}
 }
 
-func init() { flag.IntVar(fakeAPIPods, "cannon", 0, "the former name of -fakeapi") }
-
 func main() {
 	flag.Parse()
-	var err error
 	if *fakeAPIPods > 0 {
-		err = fakeprocess.Serve(fakeapi.Options{Population: fakeapi.Population{
+		report.Exit(fakeprocess.Serve(fakeapi.Options{Population: fakeapi.Population{
 			Pods: *fakeAPIPods, Nodes: *nodes, Churn: true, Formats: []fakeapi.Format{fakeapi.Table},
-		}}, os.Stdin, os.Stdout)
-	} else {
-		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-		defer stop()
-		err = run(ctx, chooseSizes(*quick), os.Stdout, os.Stderr)
+		}}, os.Stdin, os.Stdout))
+		return
 	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "bench:", err)
-		os.Exit(1)
-	}
+	report.Main(func(ctx context.Context, out, progress io.Writer) error {
+		return run(ctx, chooseSizes(*quick), out, progress)
+	})
 }
 
 func run(ctx context.Context, s sizes, out, progress io.Writer) error {

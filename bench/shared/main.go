@@ -32,14 +32,9 @@ package main
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"io"
-	"os"
-	"os/signal"
-	"regexp"
-	"syscall"
 	"time"
 
 	"github.com/watchkeeper/watchkeeper/bench/lib/report"
@@ -54,22 +49,16 @@ var (
 	profiles = flag.String("profiles", "", "a directory for CPU profiles of the gateway while it answers cached requests, and beside a hostile user")
 )
 
-// A scenario measures one thing, over all rounds.
-type scenario struct {
-	name string
-	run  func(*harness) error
-}
-
-// The scenarios, in the order in which they run. The watches that held opens are those of
-// which revoked takes some away.
-var scenarios = []scenario{
-	{"cached", cached},
-	{"upstream", upstream},
-	{"held", held},
-	{"revoked", revoked},
-	{"few", few},
-	{"hostile", hostile},
-	{"start", starting},
+// The scenarios, in the order in which they run, each over all rounds. The watches that held
+// opens are those of which revoked takes some away.
+var scenarios = []report.Scenario[*harness]{
+	{Name: "cached", Run: cached},
+	{Name: "upstream", Run: upstream},
+	{Name: "held", Run: held},
+	{Name: "revoked", Run: revoked},
+	{Name: "few", Run: few},
+	{Name: "hostile", Run: hostile},
+	{Name: "start", Run: starting},
 }
 
 // sizes are the numbers of the scenarios.
@@ -106,46 +95,30 @@ func main() {
 		return
 	}
 	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	if err := run(ctx, chooseSizes(*quick, *users, *holding), os.Stdout, os.Stderr); err != nil {
-		fmt.Fprintln(os.Stderr, "bench:", err)
-		os.Exit(1)
-	}
+	report.Main(func(ctx context.Context, out, progress io.Writer) error {
+		return run(ctx, chooseSizes(*quick, *users, *holding), out, progress)
+	})
 }
 
 func run(ctx context.Context, s sizes, out, progress io.Writer) error {
-	wanted, err := regexp.Compile(*which)
+	chosen, err := report.Chosen(scenarios, *which)
+	if err == nil {
+		err = report.MakeDir(*profiles)
+	}
 	if err != nil {
 		return err
 	}
 	if s.users < minUsers {
 		return fmt.Errorf("%d users are too few, the minimum is %d", s.users, minUsers)
 	}
-	if *profiles != "" {
-		if err := os.MkdirAll(*profiles, 0o777); err != nil {
-			return err
-		}
-	}
 	r := newHarness(ctx, s, report.New(out), progress)
 	defer r.down()
 	report.Header(out, *rounds, *quick)
 	fmt.Fprintf(out, "users: %d\n", s.users)
-	var failed []error
-	for _, c := range scenarios {
-		if !wanted.MatchString(c.name) {
-			continue
-		}
-		if err := r.Run(out, c.name, func() error { return c.run(r) }); err != nil {
-			failed = append(failed, err)
-			if ctx.Err() != nil {
-				break
-			}
-		}
-	}
+	failed := report.RunAll(ctx, out, &r.Log, "", chosen, r)
 	fmt.Fprintf(out, "\nMedians.\n\n")
 	if missed := r.report.Goals(out, goals(s)); missed > 0 {
 		fmt.Fprintf(out, "\n%d targets missed.\n", missed)
 	}
-	return errors.Join(failed...)
+	return failed
 }

@@ -5,8 +5,6 @@ package main
 
 import (
 	"bytes"
-	"errors"
-	"io"
 	"os"
 	"regexp"
 	"strings"
@@ -75,25 +73,6 @@ func TestCached(t *testing.T) {
 	const want = `(?m)^BenchmarkRequest/mode=(local|shared|direct)/proto=http[12]/form=(list|get) 50 [0-9.]+ cpu-ns/op [0-9]+ B/op$`
 	if n := len(regexp.MustCompile(want).FindAllString(out.String(), -1)); n != 2*12 {
 		t.Errorf("%q is there %d times, want 24, in\n%s", want, n, out.Bytes())
-	}
-}
-
-// The other scenarios run even if one fails.
-func TestFailure(t *testing.T) {
-	ran := false
-	set(t, &scenarios, []scenario{
-		{"first", func(*harness) error { return errors.New("it is broken") }},
-		{"second", func(*harness) error { ran = true; return nil }},
-		{"other", func(*harness) error { return errors.New("it was not asked for") }},
-	})
-	set(t, which, "first|second")
-	var out bytes.Buffer
-	err := run(t.Context(), sizes{users: minUsers}, &out, io.Discard)
-	if err == nil || err.Error() != "first: it is broken" {
-		t.Errorf("error %v", err)
-	}
-	if !ran || !strings.Contains(out.String(), "FAIL first: it is broken\n") {
-		t.Errorf("the second ran: %v, in\n%s", ran, out.Bytes())
 	}
 }
 
