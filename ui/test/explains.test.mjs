@@ -178,7 +178,12 @@ test('a moment that is not recorded is explained in every view, with the nearest
       await until('the nearest moment', async () => (await nearest.allInnerTexts()).length === 1 && want.test(await nearest.innerText()));
       await shot(page, `unknown-${name}`);
       await nearest.click();
-      await until('a known moment', async () => (await page.locator('.notice.absent').count()) === 0 && /^(the past|a recording)$/.test(await connection(page)));
+      await until(`a known moment, from ${at} in ${name}`, async () => {
+        const shown = await connection(page);
+        const notices = await page.locator('.notice').allInnerTexts();
+        assert.ok((await page.locator('.notice.absent').count()) === 0 && /^(the past|a recording)$/.test(shown), `${shown}, at ${page.url()}: ${notices.join(' | ')}`);
+        return true;
+      });
     }
   }
   clean(page);
