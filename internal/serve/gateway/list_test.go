@@ -4,6 +4,7 @@
 package gateway
 
 import (
+	"bufio"
 	"bytes"
 	"compress/gzip"
 	"encoding/base64"
@@ -175,6 +176,59 @@ func TestGzip(t *testing.T) {
 			}
 			if text, err := io.ReadAll(r); err != nil || string(text) != plain {
 				t.Errorf("%q: %d bytes unpacked, want %d: %v", test.accept, len(text), len(plain), err)
+			}
+		}
+	}
+}
+
+// TestGzipWatch: a streaming list is compressed where a list is, and other watches are not.
+func TestGzipWatch(t *testing.T) {
+	var big []*scan.Object
+	for i := range uint64(1000) {
+		big = append(big, pod("d", fmt.Sprintf("p%03d", i), i+1, "some-label", strings.Repeat("x", 60)))
+	}
+	b := newBench(t, podList(2000, big...))
+	const initial = "&resourceVersion=0&resourceVersionMatch=NotOlderThan&sendInitialEvents=true"
+	initialEvents := func(r io.Reader) string {
+		lines := bufio.NewReader(r)
+		var text strings.Builder
+		for {
+			line, err := lines.ReadString('\n')
+			if err != nil {
+				t.Fatal(err)
+			}
+			text.WriteString(line)
+			if strings.Contains(line, "initial-events-end") {
+				return text.String()
+			}
+		}
+	}
+	plain := b.open(t.Context(), "/api/v1/pods?watch=1&allowWatchBookmarks=true"+initial, "Accept-Encoding", "identity")
+	defer plain.Body.Close()
+	want := initialEvents(plain.Body)
+	for _, test := range []struct {
+		accept, query string
+		want          bool
+	}{
+		{"gzip", initial, true},
+		{"gzip;q=1.0", initial, false},
+		{"identity", initial, false},
+		{"gzip", initial + "&labelSelector=none", false}, // small
+		{"gzip", "&resourceVersion=2000", false},
+		{"gzip", "&resourceVersion=0", false}, // synthetic events
+	} {
+		resp := b.open(t.Context(), "/api/v1/pods?watch=1&allowWatchBookmarks=true"+test.query, "Accept-Encoding", test.accept)
+		defer resp.Body.Close()
+		if got := resp.Header.Get("Content-Encoding") == "gzip" && resp.Header.Get("Vary") == "Accept-Encoding"; got != test.want {
+			t.Errorf("%q %s: gzip is %v", test.accept, test.query, got)
+		}
+		if test.want {
+			r, err := gzip.NewReader(resp.Body)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := initialEvents(r); got != want {
+				t.Errorf("%d bytes unpacked, want %d", len(got), len(want))
 			}
 		}
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/watchkeeper/watchkeeper/informer/scan"
 	"github.com/watchkeeper/watchkeeper/internal/cluster/access"
 	"github.com/watchkeeper/watchkeeper/internal/cluster/upstream"
+	"github.com/watchkeeper/watchkeeper/internal/protocol/fairness"
 	"github.com/watchkeeper/watchkeeper/internal/protocol/request"
 	"github.com/watchkeeper/watchkeeper/internal/protocol/status"
 	"github.com/watchkeeper/watchkeeper/internal/protocol/wire"
@@ -109,11 +110,15 @@ func (h *reads) watch(w *responseRecorder, r *http.Request, q *query, s store) e
 	case start.state.recorded:
 		stream.More = initialPieces(start.state, q, start.align)
 	default:
+		var turn *fairness.Turn
 		var release func()
-		if stream.Initial, release, err = h.initial(r.Context(), q, s, &start.state); err != nil {
+		if stream.Initial, turn, release, err = h.initial(r.Context(), q, s, &start.state); err != nil {
 			start.source.Close()
 			began()
 			return err
+		}
+		if initial && !q.WebSocket && request.AcceptsGzip(r) {
+			stream.Compress(w.Header(), turn)
 		}
 		end := began
 		began = func() { release(); end() }
@@ -139,23 +144,22 @@ func (h *reads) watch(w *responseRecorder, r *http.Request, q *query, s store) e
 }
 
 // initial returns the initial events of a watch, which are in memory until release is
-// called.
-func (h *reads) initial(ctx context.Context, q *query, s store, st *state) (events []*scan.Object, release func(), err error) {
-	turn, err := h.users.Turn(ctx)
-	if err != nil {
-		return nil, nil, err
+// called, and the turn in which they were found, which is given up.
+func (h *reads) initial(ctx context.Context, q *query, s store, st *state) (events []*scan.Object, turn *fairness.Turn, release func(), err error) {
+	if turn, err = h.users.Turn(ctx); err != nil {
+		return nil, nil, nil, err
 	}
 	defer turn.End()
 	p, err := newPage(st, q, "", 0, nil)
 	if err != nil {
-		return nil, nil, s.failed(err)
+		return nil, nil, nil, s.failed(err)
 	}
 	bytes := 0
 	for _, o := range p.items {
 		bytes += len(o.JSON)
 	}
 	release, err = h.users.Hold(ctx, int64(bytes))
-	return p.items, release, err
+	return p.items, turn, release, err
 }
 
 // initialPieces returns a function that returns the state in pieces, nil at the end.

@@ -70,6 +70,7 @@ func (t *Tracker) Serve(w http.ResponseWriter, r *http.Request, s *Watch) {
 	s.begin(out)
 	defer s.finish()
 	s.run()
+	s.endGzip()
 }
 
 // begin registers the watch with the tracker, and sets its output.
@@ -81,7 +82,7 @@ func (s *Watch) begin(out output) {
 
 func (s *Watch) writeTo(out output) {
 	sink := &httpSink{out: out, timer: &s.timer}
-	s.sink, s.sharer = sink, sink
+	s.sendTo(sink, sink)
 }
 
 func (s *Watch) finish() {
@@ -100,6 +101,7 @@ func (c *clientConn) serve(s *Watch, head []byte) {
 		return
 	}
 	s.run()
+	s.endGzip()
 	s.timer.writing()
 	_ = c.write([]byte("0\r\n\r\n")) // an error means that the client is gone
 	s.timer.written()

@@ -50,13 +50,15 @@ func (p *pulled) Run() {
 		p.begun, run = true, s.run
 	}
 	if !run() {
+		s.endGzip()
 		s.timer.writing()
 		p.stream.End()
 		s.timer.written()
 		p.Done()
 		return
 	}
-	s.gone, s.sharer, s.sink = nil, pulledSink{p}, pulledSink{p}
+	s.gone = nil
+	s.sendTo(pulledSink{p}, pulledSink{p})
 	s.timer.puller.Store(p.stream)
 	if s.Over != nil && p.stopOver == nil {
 		p.stopOver = context.AfterFunc(s.Over, s.Wake)
@@ -98,6 +100,11 @@ func (p *pulled) Next() (parts []string, next h2.Next) {
 		case phase == idle && !s.happened() && s.Source.Await(p.stream):
 			return nil, h2.Wait
 		}
+	}
+	if end := s.zip.end(); end != "" {
+		s.timer.writing()
+		p.parts = append(p.parts, end)
+		return p.parts, h2.More
 	}
 	return nil, h2.End
 }

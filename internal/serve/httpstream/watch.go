@@ -116,6 +116,7 @@ type Watch struct {
 	timer   watchTimer
 	gone    <-chan struct{} // closed when the client has disconnected; nil if that is found out otherwise
 	dirty   bool            // frames are buffered
+	zip     *gzipSink       // the sink of a watch in gzip; nil for others
 	ended   bool
 
 	batch   timeline.Batch // the events that are written now
@@ -372,6 +373,10 @@ func (s *Watch) snapshot() {
 	s.More = nil
 	if s.InitialEnd > 0 && s.Bookmarks {
 		s.write(s.Wire.Event(kube.Bookmark, scan.BookmarkObject(s.BookmarkTemplate, s.InitialEnd, true)))
+	}
+	if s.zip != nil && !s.ended {
+		s.dirty = true
+		s.ended = s.zip.endInitial() != nil
 	}
 }
 
