@@ -47,6 +47,23 @@ func (s *Stream) Event(typ kube.EventType, o *scan.Object) ([]string, error) {
 	return s.frame(typ, object)
 }
 
+// Ahead is how many objects are encoded at a time, see [Stream.Prepare].
+const Ahead = 16 * runLength
+
+// Prepare encodes objects on all cores, if that is worth it, so that their events are ready. Errors
+// are those of Event.
+func (s *Stream) Prepare(objects []*scan.Object) {
+	if s.form.Media == JSON && s.form.View != Metadata || s.form.View == Table {
+		return
+	}
+	_ = encodeAll(&Body{}, objects, func(_ *Body, _ int, run []*scan.Object) error {
+		for _, o := range run {
+			_, _ = s.enc.object(s.form, o)
+		}
+		return nil
+	})
+}
+
 // Shared returns an event as a frame that is encoded once for all streams. It
 // returns nil if the frame cannot be shared, and the caller is to use Event: for a
 // Table, whose rows depend on the stream and the time, for a message, and for a

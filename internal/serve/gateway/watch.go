@@ -110,15 +110,14 @@ func (h *reads) watch(w *responseRecorder, r *http.Request, q *query, s store) e
 	case start.state.recorded:
 		stream.More = initialPieces(start.state, q, start.align)
 	default:
-		var turn *fairness.Turn
 		var release func()
-		if stream.Initial, turn, release, err = h.initial(r.Context(), q, s, &start.state); err != nil {
+		if stream.Initial, stream.Turn, release, err = h.initial(r.Context(), q, s, &start.state); err != nil {
 			start.source.Close()
 			began()
 			return err
 		}
 		if initial && !q.WebSocket && request.AcceptsGzip(r) {
-			stream.Compress(w.Header(), turn)
+			stream.Compress(w.Header())
 		}
 		end := began
 		began = func() { release(); end() }

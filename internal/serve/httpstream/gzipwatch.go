@@ -24,13 +24,13 @@ const gzipHeader = "\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff"
 const maxStored = 1<<16 - 1
 
 // Compress makes the watch one in gzip if its initial events are as large as a list that is
-// compressed, and sets the headers. turn is a turn of the watch's user that was given up, nil
-// for none. It must be called before the watch is served, and not for a WebSocket.
-func (s *Watch) Compress(header http.Header, turn *fairness.Turn) {
+// compressed, and sets the headers. It must be called before the watch is served, and not for a
+// WebSocket.
+func (s *Watch) Compress(header http.Header) {
 	bytes := 0
 	for _, o := range s.Initial {
 		if bytes += len(o.JSON); bytes > gzipThreshold {
-			s.zip = &gzipSink{turn: turn}
+			s.zip = &gzipSink{turn: s.Turn}
 			header.Set("Content-Encoding", "gzip")
 			header.Add("Vary", "Accept-Encoding")
 			return

@@ -10,6 +10,7 @@ import (
 
 	"github.com/watchkeeper/watchkeeper/informer/kube"
 	"github.com/watchkeeper/watchkeeper/informer/scan"
+	"github.com/watchkeeper/watchkeeper/internal/protocol/fairness"
 	"github.com/watchkeeper/watchkeeper/internal/protocol/status"
 	"github.com/watchkeeper/watchkeeper/internal/protocol/wire"
 	"github.com/watchkeeper/watchkeeper/internal/timeline"
@@ -84,6 +85,9 @@ type Watch struct {
 	More    func() ([]*scan.Object, error)
 	// InitialEnd is the RV of the bookmark that ends the initial events; 0 for none.
 	InitialEnd uint64
+	// Turn is a turn of the watch's user that was given up: the initial events are encoded and
+	// compressed in it. nil for none.
+	Turn *fairness.Turn
 	// Began is called once, when the initial events are written or the watch has ended; nil
 	// for nothing.
 	Began func()
@@ -358,6 +362,11 @@ func (s *Watch) snapshot() {
 		}
 		s.timer.startInitial(bytes)
 		for i, o := range s.Initial {
+			if i%wire.Ahead == 0 {
+				s.Turn.Yield()
+				s.Wire.Prepare(s.Initial[i:min(i+wire.Ahead, len(s.Initial))])
+				s.Turn.End()
+			}
 			s.Initial[i] = nil // a slow client must not keep objects that it has received
 			if s.isRevoked() {
 				s.ended = true
