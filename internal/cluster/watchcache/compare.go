@@ -4,16 +4,14 @@
 package watchcache
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/url"
-	"strconv"
 	"time"
 
 	"golang.org/x/time/rate"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/watchkeeper/watchkeeper/informer/kube"
@@ -23,7 +21,12 @@ import (
 
 const (
 	// maxCompared is the largest collection, in objects, that is compared with the upstream's.
-	maxCompared = 1000
+	maxCompared = 20_000
+	// cheapCompared is the size up to which the upstream lists the metadata as fast as it answers
+	// another question. Of a larger collection that has changed in the last busyTime, an event is
+	// waited for first: it may show the same.
+	cheapCompared = 1000
+	busyTime      = time.Second
 	// comparedRate and comparedBurst are of how many objects the upstream lists the metadata in a
 	// second, of all resources together, and at once: a user who opens one watch after the
 	// other must not make it list without end. A comparison counts as some objects more.
@@ -44,10 +47,14 @@ func newCompared() *rate.Limiter { return rate.NewLimiter(comparedRate, compared
 // a state, as a WATCH without an RV does: it gets the view's objects, this RV, and the events
 // above it. The RV may be above the head, which stays where it is: that the state is the same
 // does not show that nothing happened in between. Unlike [prover.fresh] it does not wait for a
-// bookmark if the collection is small. It is fresh for a large one, and while there are too many
-// calls.
+// bookmark, unless the collection is very large or there are too many calls.
 func (p *prover) freshState(ctx context.Context) (*timeline.View, uint64, error) {
-	if v := p.timeline.View(); v != nil && v.Len() <= maxCompared {
+	if v := p.timeline.View(); v != nil && v.Len() <= p.maxCompared {
+		if v.Len() > cheapCompared && time.Since(v.At) < busyTime {
+			if v, err := p.freshSoon(ctx); err == nil {
+				return v, v.RV, nil
+			}
+		}
 		switch same, err := p.same.Do(ctx); {
 		case errors.Is(err, errDiverged):
 			return nil, 0, err
@@ -97,15 +104,20 @@ func (p *prover) compare(ctx context.Context) (proof, error) {
 	}
 }
 
+// A listed is what is compared of an object.
+type listed struct {
+	key kube.Key
+	uid string
+	rv  uint64
+}
+
 // sameState reports whether a list has the objects of a snapshot, at the same RVs.
-func sameState(s *timeline.Snapshot, list []metav1.PartialObjectMetadata) bool {
+func sameState(s *timeline.Snapshot, list []listed) bool {
 	if s.Len() != len(list) {
 		return false
 	}
-	for i := range list {
-		m := &list[i].ObjectMeta
-		o := s.Get(kube.MakeKey(m.Namespace, m.Name))
-		if o == nil || o.UID != string(m.UID) || strconv.FormatUint(o.RV, 10) != m.ResourceVersion {
+	for _, m := range list {
+		if o := s.Get(m.key); o == nil || o.UID != m.uid || o.RV != m.rv {
 			return false
 		}
 	}
@@ -140,25 +152,25 @@ func (p *prover) sameNewest(ctx context.Context, s *timeline.Snapshot, rv uint64
 	return err
 }
 
-// listMetadata returns the metadata of all objects, and the RV of the list. It has no limit, with
-// which API servers before Kubernetes 1.34 read all objects from etcd.
-func (p *prover) listMetadata(ctx context.Context) ([]metav1.PartialObjectMetadata, uint64, error) {
-	body, err := p.read(ctx, p.id.Path(), metadataList, nil)
+// listMetadata returns what is compared of all objects, and the RV of the list. It has no limit,
+// with which API servers before Kubernetes 1.34 read all objects from etcd.
+func (p *prover) listMetadata(ctx context.Context) (all []listed, rv uint64, err error) {
+	resp, err := p.ask(ctx, p.id.Path(), metadataList, nil)
 	if err != nil {
 		return nil, 0, err
 	}
-	raw, ok := bytes.CutPrefix(body, []byte("k8s\x00")) // before each object in protobuf
-	if !ok {
-		return nil, 0, fmt.Errorf("%w: a list of metadata is not in protobuf", errNoProof)
+	defer resp.Body.Close()
+	reader := scan.NewProtobufReader(io.LimitReader(resp.Body, maxAnswer), &scan.List{Kind: "PartialObjectMetadataList"})
+	var it scan.Item
+	for {
+		ok, err := reader.Next(&it)
+		if err != nil {
+			return nil, 0, fmt.Errorf("%w: a list of metadata: %w", errNoProof, err)
+		}
+		if !ok {
+			return all, reader.List().RV, nil
+		}
+		id, n := it.ID()
+		all = append(all, listed{kube.Key(id[:n]), id[n:], it.RV})
 	}
-	var envelope runtime.Unknown
-	var list metav1.PartialObjectMetadataList
-	if err := envelope.Unmarshal(raw); err != nil {
-		return nil, 0, err
-	}
-	if err := list.Unmarshal(envelope.Raw); err != nil {
-		return nil, 0, err
-	}
-	rv, err := kube.ParseRV(list.ResourceVersion)
-	return list.Items, rv, err
 }

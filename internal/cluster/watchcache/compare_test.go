@@ -75,6 +75,15 @@ func (l *lagging) apply(typ kube.EventType, o *scan.Object) {
 	l.tl.Flush()
 }
 
+// many adds more Pods than are compared without looking for an event first.
+func (l *lagging) many() {
+	for i := range cheapCompared {
+		name := fmt.Sprint("p", i)
+		l.api.Put("pods", pod(name))
+		l.apply(kube.Added, l.object(name))
+	}
+}
+
 // fresh calls freshState, and returns the names of the view and how long it took.
 func (l *lagging) fresh() (v *timeline.View, rv uint64, names string, took time.Duration) {
 	began := time.Now()
@@ -120,12 +129,10 @@ func TestFreshState(t *testing.T) {
 			l.p.compared.AllowN(time.Now(), comparedBurst)
 			l.api.Advance(20)
 		}, "a", false, 0},
-		"too many": {func(l *lagging) {
-			for i := range maxCompared {
-				l.api.Put("pods", pod(fmt.Sprint("p", i)))
-				l.apply(kube.Added, l.object(fmt.Sprint("p", i)))
-			}
-		}, "", false, 0},
+		"too many":        {func(l *lagging) { l.p.maxCompared = 0 }, "a", false, 0},
+		"many, idle":      {func(l *lagging) { l.many(); time.Sleep(busyTime); l.api.Advance(20) }, "a", true, 1},
+		"many, busy":      {func(l *lagging) { l.many() }, "a", false, 0},
+		"many, just busy": {func(l *lagging) { l.many(); l.api.Advance(20) }, "a", true, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

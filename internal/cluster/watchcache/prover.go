@@ -80,12 +80,13 @@ type prover struct {
 	quick upstream.FreshCall[uint64]
 	full  upstream.FreshCall[proof]
 	same  upstream.FreshCall[proof] // of the state only, see freshState
-	// compared limits the calls of same.
-	compared *rate.Limiter
+	// compared limits the calls of same, and maxCompared their size.
+	compared    *rate.Limiter
+	maxCompared int
 }
 
 func newProver(up *upstream.Server, id kube.Resource, t *timeline.Timeline, status func() reflector.Status, doubt func(error), behind func(), compared *rate.Limiter, b *upstream.Background) *prover {
-	p := &prover{up: up, id: id, timeline: t, status: status, doubt: doubt, behind: behind, compared: compared}
+	p := &prover{up: up, id: id, timeline: t, status: status, doubt: doubt, behind: behind, compared: compared, maxCompared: maxCompared}
 	p.quick = upstream.FreshCall[uint64]{Ask: p.catchUp, Background: b, Timeout: quickTimeout, Pause: proofPause, ErrPaused: errNoProof}
 	p.full = upstream.FreshCall[proof]{Ask: p.prove, Background: b, Timeout: proofTimeout, Pause: proofPause, ErrPaused: errNoProof}
 	p.same = upstream.FreshCall[proof]{Ask: p.compare, Background: b, Timeout: quickTimeout, Pause: proofPause, ErrPaused: errNoProof}
