@@ -215,14 +215,14 @@ func TestGzipWatch(t *testing.T) {
 		{"identity", initial, false},
 		{"gzip", initial + "&labelSelector=none", false}, // small
 		{"gzip", "&resourceVersion=2000", false},
-		{"gzip", "&resourceVersion=0", true}, // it begins with the same events
+		{"gzip", "&resourceVersion=0", false}, // it begins with the same events
 	} {
 		resp := b.open(t.Context(), "/api/v1/pods?watch=1&allowWatchBookmarks=true"+test.query, "Accept-Encoding", test.accept)
 		defer resp.Body.Close()
 		if got := resp.Header.Get("Content-Encoding") == "gzip" && resp.Header.Get("Vary") == "Accept-Encoding"; got != test.want {
 			t.Errorf("%q %s: gzip is %v", test.accept, test.query, got)
 		}
-		if test.want && test.query == initial {
+		if test.want {
 			r, err := gzip.NewReader(resp.Body)
 			if err != nil {
 				t.Fatal(err)

@@ -116,7 +116,8 @@ func (h *reads) watch(w *responseRecorder, r *http.Request, q *query, s store) e
 			began()
 			return err
 		}
-		if initial && !q.WebSocket && request.AcceptsGzip(r) {
+		// The API server leaves other watches plain, also those that begin with the same events.
+		if request.IsTrue(r, "sendInitialEvents") && !q.WebSocket && request.AcceptsGzip(r) {
 			stream.Compress(w.Header())
 		}
 		end := began

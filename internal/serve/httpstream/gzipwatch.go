@@ -61,7 +61,7 @@ type gzipSink struct {
 	turn       *fairness.Turn
 }
 
-// A compressor writes to a buffer, which is sent in pieces of bodyPiece.
+// A compressor writes to a buffer, which is sent when it has about a block.
 type compressor struct {
 	flate *flate.Writer
 	buf   bytes.Buffer
@@ -150,7 +150,7 @@ func (s *gzipSink) endInitial() error {
 	} else {
 		err = s.to.frame([]string{gzipHeader})
 	}
-	s.stored = true
+	s.stored, s.turn = true, nil
 	return err
 }
 

@@ -379,7 +379,7 @@ func (s *Watch) snapshot() {
 		s.Initial = nil
 	}
 	s.timer.endInitial()
-	s.More = nil
+	s.More, s.Turn = nil, nil
 	if s.InitialEnd > 0 && s.Bookmarks {
 		s.write(s.Wire.Event(kube.Bookmark, scan.BookmarkObject(s.BookmarkTemplate, s.InitialEnd, true)))
 	}
