@@ -377,9 +377,9 @@ func TestTrimByDisk(t *testing.T) {
 	}
 	// Compacted tables are deleted later.
 	size := must(s.tableBytes())
-	for deadline := time.Now().Add(time.Minute); s.Usage().DiskBytes > size*3/2; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); s.diskBytes() > size*3/2; time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("%d bytes for tables of %d", s.Usage().DiskBytes, size)
+			t.Fatalf("%d bytes for tables of %d", s.diskBytes(), size)
 		}
 	}
 	for _, test := range []struct {

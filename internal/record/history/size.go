@@ -57,7 +57,8 @@ func (s *Store) Usage() Usage {
 }
 
 // diskBytes returns the space that the store's directory takes on disk. Pebble's own
-// count lacks the space that is reserved for its write-ahead logs.
+// count lacks the space that is reserved for its write-ahead logs, and has tables for
+// some time after they are deleted.
 func (s *Store) diskBytes() (sum int64) {
 	fs := s.opts.FS
 	names, _ := fs.List(s.dir)
@@ -96,7 +97,7 @@ func (s *Store) byteLimit() (int64, error) {
 	if err != nil {
 		return limit, nil // the file system does not report its usage
 	}
-	available := int64(s.db.Metrics().DiskSpaceUsage()) + int64(disk.AvailBytes) - int64(cmp.Or(s.opts.minFreeDisk, minFreeDisk))
+	available := s.diskBytes() + int64(disk.AvailBytes) - int64(cmp.Or(s.opts.minFreeDisk, minFreeDisk))
 	if available <= 0 {
 		return limit, nil // others fill the disk; trimming would not free enough
 	}
