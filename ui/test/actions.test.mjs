@@ -7,7 +7,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { violations } from './axe.mjs';
 import { clean, launch, shot } from './browser.mjs';
-import { api, apply, gateway, kubectl, long, namespace, startGateway, until } from './cluster.mjs';
+import { api, apply, gateway, kubectl, long, namespace, reads, startGateway, until } from './cluster.mjs';
 import { goTo, openBoard } from './page.mjs';
 import { PHONE } from './phone.mjs';
 import { overflowing, smallTargets } from './targets.mjs';
@@ -132,7 +132,7 @@ describe('a Deployment', () => {
     await shows(page, 'Scale', '+4');
     await kubectl('-n', ns, 'scale', 'deployment/web', '--replicas=3');
     await button(dialog(page), 'Scale').click();
-    await until('the conflict', async () => /Nothing was written\. spec\.replicas was changed meanwhile: it is 3, not 2\./.test(await alert(page).innerText()));
+    await reads('the conflict', alert(page), /Nothing was written\. spec\.replicas was changed meanwhile: it is 3, not 2\./);
     assert.equal((await spec()).replicas, 3);
     await checked(page, 'action-conflict');
     await button(dialog(page), 'Look again').click();
@@ -214,7 +214,7 @@ describe('a Deployment', () => {
     const refused = async (edited, words) => {
       await field.fill(edited);
       await button(dialog(page), 'Check').click();
-      await until(`the refusal ${words}`, async () => words.test(await alert(page).innerText()));
+      await reads(`the refusal ${words}`, alert(page), words);
       assert.equal(await field.inputValue(), edited);
       assert.ok(await button(dialog(page), 'Apply').isDisabled());
     };
@@ -225,7 +225,7 @@ describe('a Deployment', () => {
     await refused(text.replace('replicas: 1', 'replicsa: 1'), /unknown field "spec\.replicsa"/);
     await field.fill(text.replace('image: nginx:1.27', 'image: nginx:1.27\n        env: [{name: A, value: "1"}, {name: A, value: "2"}]'));
     await button(dialog(page), 'Check').click();
-    await until('the warning', async () => /Warning: spec\.template\.spec\.containers\[0\]\.env\[1\]: hides previous definition of "A"/.test(await dialog(page).locator('.warnings').innerText()));
+    await reads('the warning', dialog(page).locator('.warnings'), /Warning: spec\.template\.spec\.containers\[0\]\.env\[1\]: hides previous definition of "A"/);
     await field.fill(text.replace('labels:', 'labels:\n    tier: gold # the best'));
     await page.keyboard.press('Control+Enter');
     await shows(page, 'Apply', 'metadata.labels.tier', '+gold');
@@ -248,13 +248,13 @@ describe('a Deployment', () => {
     await shows(page, 'Apply', '-1', '+4');
     await kubectl('-n', ns, 'scale', 'deployment/web', '--replicas=2');
     await button(dialog(page), 'Apply').click();
-    await until('the conflict', async () => /^Nothing was written\. spec\.replicas was changed meanwhile: it is 2, not 1\./.test(await alert(page).innerText()));
+    await reads('the conflict', alert(page), /^Nothing was written\. spec\.replicas was changed meanwhile: it is 2, not 1\./);
     assert.equal(await field.inputValue(), mine);
     await button(dialog(page), 'Keep mine').click();
     await shows(page, 'Apply', '-2', '+4');
     await kubectl('-n', ns, 'scale', 'deployment/web', '--replicas=3');
     await button(dialog(page), 'Apply').click();
-    await until('the next conflict', async () => /it is 3, not 2/.test(await alert(page).innerText()));
+    await reads('the next conflict', alert(page), /it is 3, not 2/);
     await button(dialog(page), "Take the other's").click();
     await until('the text with the other value', async () => (await field.inputValue()).includes('replicas: 3') && (await dialog(page).innerText()).includes('Nothing is changed.'));
     // Esc does not throw the text away at once.
@@ -359,7 +359,7 @@ describe('a Node', long, () => {
   test('is drained as its budgets allow, and can be left half drained', async () => {
     await show(page, path);
     await ask(page, 'Drain…');
-    await until('the plan', async () => /3 Pods are evicted.*1 Pod of DaemonSets remains\./s.test(await dialog(page).innerText()));
+    await reads('the plan', dialog(page), /3 Pods are evicted.*1 Pod of DaemonSets remains\./s);
     assert.ok(await button(dialog(page), 'Drain').isDisabled());
     await dialog(page).getByRole('checkbox', { name: /^Delete 1 Pod without a controller, which nothing makes again: .*\/alone$/ }).check();
     await dialog(page).getByRole('checkbox', { name: /^Lose the data in the emptyDir volumes of 1 Pod/ }).check();
@@ -377,9 +377,9 @@ describe('a Node', long, () => {
     assert.ok(await cordoned());
 
     await ask(page, 'Drain…');
-    await until('the rest', async () => /cordoned already, then 2 Pods are evicted/.test(await dialog(page).innerText()));
+    await reads('the rest', dialog(page), /cordoned already, then 2 Pods are evicted/);
     await button(dialog(page), 'Drain').click();
-    await until('the refusal', async () => /The disruption budget guard/.test(await dialog(page).innerText()));
+    await reads('the refusal', dialog(page), /The disruption budget guard/);
     await kubectl('-n', ns, 'patch', 'pdb', 'guard', '-p', '{"spec":{"minAvailable":0}}');
     await says(page, new RegExp(`^Drained ${node}: 2 Pods evicted\\. It remains cordoned\\.`));
     const { items } = await api(`/api/v1/pods?fieldSelector=spec.nodeName%3D${node}`);

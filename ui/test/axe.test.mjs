@@ -7,7 +7,7 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { violations } from './axe.mjs';
 import { clean, launch } from './browser.mjs';
-import { apply, gateway, kubectl, namespace, until } from './cluster.mjs';
+import { apply, gateway, kubectl, namespace, reads, until } from './cluster.mjs';
 import { connection, goTo, openBoard, shownPods } from './page.mjs';
 
 let browser;
@@ -57,7 +57,7 @@ const views = {
     await page.getByRole('button', { name: 'Go to a moment' }).click();
     await page.keyboard.type('soon');
     await page.keyboard.press('Enter');
-    await until('words', async () => /soon/.test(await page.locator('#moment-message').innerText()));
+    await reads('words', page.locator('#moment-message'), /soon/);
   }],
   help: [{}, (page) => page.keyboard.press('?')],
   'the past': [{ at: 'past' }, (page) => until('the past', async () => (await connection(page)) === 'the past' && (await page.locator('.moment').count()) === 1)],

@@ -9,7 +9,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { clean, launch } from './browser.mjs';
-import { api, apply, dir, gateway, kubectl, namespace, proxy, until } from './cluster.mjs';
+import { api, apply, dir, gateway, kubectl, namespace, proxy, reads, until } from './cluster.mjs';
 import { goTo, openBoard } from './page.mjs';
 
 let browser;
@@ -79,7 +79,7 @@ async function press(name, words, ...parts) {
   await dialog().getByRole('button', { name, exact: true }).click();
   await says(words);
 }
-const says = (words) => until(`the words ${words}`, async () => words.test(await page.locator('.said').innerText()));
+const says = (words) => reads(`the words ${words}`, page.locator('.said'), words);
 
 /** Edits an object as YAML, and applies it. */
 async function edit(of, change, words, ...parts) {
@@ -93,9 +93,9 @@ async function edit(of, change, words, ...parts) {
 test('an integer is shown, edited and created again with all its digits', async () => {
   await applied(thing('large', '{"size":9007199254740993,"other":1,"list":[{"x":-9007199254740995}],"max":9223372036854775807}'));
   await goTo(page, gateway, { sel: path('large') });
-  await until('the overview', async () => /9007199254740993/.test(await page.getByRole('tabpanel').innerText()));
+  await reads('the overview', page.getByRole('tabpanel'), /9007199254740993/);
   await goTo(page, gateway, { sel: path('large'), tab: 'yaml' });
-  await until('the YAML', async () => /x: -9007199254740995\n {2}max: 9223372036854775807\n {2}other: 1\n {2}size: 9007199254740993/.test(await page.locator('pre.yaml').innerText()));
+  await reads('the YAML', page.locator('pre.yaml'), /x: -9007199254740995\n {2}max: 9223372036854775807\n {2}other: 1\n {2}size: 9007199254740993/);
   await goTo(page, gateway, { view: 'table', kind: `things.${group}` });
   await until('the table', async () => (await page.getByRole('gridcell').allInnerTexts()).includes('9007199254740993'));
   // Another field leaves it as it is, also in a list that is replaced.
@@ -125,7 +125,7 @@ test('a roll back writes the integers that were recorded', async () => {
   await says(/^Undone/);
   assert.match(await raw(of), /"tolerationSeconds":5/);
   await goTo(page, gateway, { sel: of, tab: 'versions' });
-  await until('the change', async () => /5 → 9223372036854775807/.test(await page.getByRole('tabpanel').innerText()));
+  await reads('the change', page.getByRole('tabpanel'), /5 → 9223372036854775807/);
 });
 
 test('a cell has the digits that were typed', async () => {

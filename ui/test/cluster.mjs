@@ -170,6 +170,14 @@ export async function until(what, test, seconds = 60) {
   throw new Error(`timed out waiting for ${what}: ${why}`);
 }
 
+/** Waits until the text of an element of a page has a pattern. An error says what it reads. */
+export const reads = (what, element, pattern) =>
+  until(what, async () => {
+    const text = await element.innerText();
+    if (pattern.test(text)) return true;
+    throw new Error(`${pattern} is not in: ${text}`);
+  });
+
 /** Creates a namespace for a test. It is deleted with the cluster. */
 export async function namespace(name) {
   const full = `${name}-${process.pid}`;

@@ -101,3 +101,39 @@ test('a moment of the past says that there is no contact', async () => {
   past.again();
   assert.deepEqual(reports.map(({ phase, text }) => [phase, text]), [['past', ''], ['past', 'The gateway cannot be reached.'], ['past', '']]);
 });
+
+test('a read that the server puts off is made again, a few times, and a write is not', async (t) => {
+  t.mock.timers.enable({ apis: ['setTimeout'] });
+  const { request } = await import('../src/app/api');
+  let asked = 0;
+  const puttingOff = (times: number, headers: Record<string, string> = { 'Retry-After': '1' }): void => {
+    asked = 0;
+    globalThis.fetch = async () => (asked++ < times ? Response.json({ message: 'busy' }, { status: 503, headers }) : Response.json({}));
+  };
+  const code = async (init?: RequestInit & { headers?: Record<string, string> }): Promise<number> => {
+    const answer = request('http://x/api', init);
+    for (let passed = 0; passed < 10; passed++) {
+      await new Promise(setImmediate);
+      t.mock.timers.tick(1000);
+    }
+    return (await answer).status;
+  };
+  puttingOff(2);
+  assert.deepEqual([await code(), asked], [200, 3]);
+  puttingOff(100);
+  assert.deepEqual([await code(), asked], [503, 4]);
+  puttingOff(1, { 'Retry-After': '600' });
+  assert.deepEqual([await code(), asked], [503, 1]);
+  puttingOff(1, {});
+  assert.deepEqual([await code(), asked], [503, 1]);
+  puttingOff(1);
+  assert.deepEqual([await code({ method: 'POST' }), asked], [503, 1]);
+  puttingOff(100);
+  const stop = new AbortController();
+  const ended = assert.rejects(request('http://x/api', { signal: stop.signal }), { name: 'AbortError' });
+  await new Promise(setImmediate);
+  stop.abort();
+  t.mock.timers.tick(1000);
+  await ended;
+  assert.equal(asked, 1);
+});

@@ -7,7 +7,7 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { clean, launch, shot } from './browser.mjs';
-import { gateway, kubectl, namespace, until } from './cluster.mjs';
+import { gateway, kubectl, namespace, reads, until } from './cluster.mjs';
 import { goTo, openBoard, settled, shownPods } from './page.mjs';
 
 let browser;
@@ -58,7 +58,7 @@ test('a deleted Pod is shown in its last state', async () => {
   assert.equal(await panel.locator('.shape.ready').count(), 0);
   await shot(page, 'deleted');
   await page.getByRole('tab', { name: 'YAML' }).click();
-  await until('its YAML', async () => /name: once/.test(await panel.innerText()));
+  await reads('its YAML', panel, /name: once/);
   clean(page);
   await page.close();
 
@@ -78,7 +78,7 @@ test('the Events of a deleted Pod are those that it had, even if its namespace i
   await kubectl('delete', 'namespace', gone);
   const page = await openBoard(browser, gateway, { sel: `pod/${gone}/once` }, missing);
   const events = page.locator('.panel section', { hasText: 'Events' }).last();
-  await until('the Events', async () => /Scheduled/.test(await events.innerText()));
+  await reads('the Events', events, /Scheduled/);
   // Another Pod of the name has its own.
   await kubectl('-n', ns, 'run', 'twice', '--image=nginx');
   await kubectl('-n', ns, 'wait', '--for=condition=Ready', 'pod/twice');
@@ -105,7 +105,7 @@ test('the Events of a Node are those of controllers and of its kubelet, not thos
   }
   const page = await openBoard(browser, gateway, { sel: `node/${name}` });
   const events = page.locator('.panel section', { hasText: 'Events' }).last();
-  await until('both Events', async () => /OfController[^]*OfKubelet|OfKubelet[^]*OfController/.test(await events.innerText()));
+  await reads('both Events', events, /OfController[^]*OfKubelet|OfKubelet[^]*OfController/);
   assert.doesNotMatch(await events.innerText(), /OfAnother/);
   clean(page);
   await page.close();
@@ -130,7 +130,7 @@ test('a deleted object is created again from its panel, also from the past', asy
   assert.doesNotMatch(await dialog.innerText(), /uid:|resourceVersion:/);
   await shot(page, 'create-again');
   await dialog.getByRole('button', { name: 'Create', exact: true }).click();
-  await until('words', async () => /^Created back again, as a new object/.test(await page.locator('.said').innerText()));
+  await reads('words', page.locator('.said'), /^Created back again, as a new object/);
   const again = await find();
   assert.notEqual(again.metadata.uid, uid);
   assert.deepEqual(again.spec, spec);
@@ -139,7 +139,7 @@ test('a deleted object is created again from its panel, also from the past', asy
   await page.goBack();
   await until('its deletion', () => create.count());
   await create.click();
-  await until('why not', async () => /services "back" already exists/.test(await dialog.getByRole('alert').innerText()));
+  await reads('why not', dialog.getByRole('alert'), /services "back" already exists/);
   assert.equal(await dialog.getByRole('button', { name: 'Create', exact: true }).isDisabled(), true);
   clean(page);
   await page.close();
@@ -150,14 +150,14 @@ test('an object that did not exist yet', async () => {
   const later = await namespace('later');
   await kubectl('-n', later, 'run', 'later', '--image=nginx');
   const page = await openBoard(browser, gateway, { sel: `pod/${later}/later`, at: before }, missing);
-  await until('words', async () => /^It did not exist yet at this moment: it was created at \d\d:\d\d:\d\d UTC\.$/.test(await page.locator('.panel .failure').innerText()));
+  await reads('words', page.locator('.panel .failure'), /^It did not exist yet at this moment: it was created at \d\d:\d\d:\d\d UTC\.$/);
   clean(page);
   await page.close();
 });
 
 test('an object that is not recorded', async () => {
   const page = await openBoard(browser, gateway, { sel: `pod/${ns}/never` }, missing);
-  await until('words', async () => /^Not found, and nothing of it is recorded: check the name\.$/.test(await page.locator('.panel .failure').innerText()));
+  await reads('words', page.locator('.panel .failure'), /^Not found, and nothing of it is recorded: check the name\.$/);
   clean(page);
   await page.close();
 });

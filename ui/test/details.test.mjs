@@ -7,7 +7,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { violations } from './axe.mjs';
 import { clean, launch, shot } from './browser.mjs';
-import { api, apply, gateway, kubectl, namespace, until } from './cluster.mjs';
+import { api, apply, gateway, kubectl, namespace, reads, until } from './cluster.mjs';
 import { goTo, openBoard } from './page.mjs';
 import { account, grant, refused, signingIn } from './users.mjs';
 
@@ -276,7 +276,7 @@ describe('relations', () => {
     await says('two Pods', /ReplicaSet web-\w+ Desired 2, Ready 2/);
     await until('two Pods in the graph', async () => (await inGraph(/^Pod web-\w+-\w+, Running: ReplicaSet/).count()) === 2);
     await inGraph(/^ReplicaSet web-\w+, 2 of 2 ready: Deployment web owns it$/).waitFor();
-    await until('what is not recorded', async () => /Not recorded, so not shown of the past: .*networkpolicies/.test(await panel().getByRole('region', { name: 'What could not be read' }).innerText()));
+    await reads('what is not recorded', panel().getByRole('region', { name: 'What could not be read' }), /Not recorded, so not shown of the past: .*networkpolicies/);
   });
 });
 
@@ -285,7 +285,7 @@ test('versions and YAML of any kind', async () => {
   await show(path.service(), { tab: 'versions' });
   await until('two versions', async () => (await panel().locator('.changes-list .pick').count()) === 2);
   await panel().locator('.changes-list [aria-expanded]').first().click();
-  await until('the difference', async () => /8080[\s\S]*9090/.test(await panel().locator('.diff').innerText()));
+  await reads('the difference', panel().locator('.diff'), /8080[\s\S]*9090/);
   await show(`/api/v1/namespaces/${ns}/secrets/keys`, { tab: 'yaml' });
   const yaml = panel().locator('.yaml');
   await until('the YAML without values', async () => /token: "•••"/.test(await yaml.innerText()) && !/managedFields/.test(await yaml.innerText()));
@@ -293,7 +293,7 @@ test('versions and YAML of any kind', async () => {
   await panel().getByRole('checkbox', { name: 'values' }).check();
   await until('the values', async () => (await yaml.innerText()).includes(Buffer.from('do-not-show').toString('base64')));
   await panel().getByRole('checkbox', { name: 'managedFields' }).check();
-  await until('managedFields', async () => /managedFields/.test(await yaml.innerText()));
+  await reads('managedFields', yaml, /managedFields/);
   await panel().getByRole('checkbox', { name: 'managedFields' }).uncheck();
 });
 

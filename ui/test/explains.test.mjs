@@ -10,7 +10,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { clean, launch, open, shot } from './browser.mjs';
-import { few, startRecording, until } from './cluster.mjs';
+import { few, reads, startRecording, until } from './cluster.mjs';
 import { connection, openBoard, shownPods } from './page.mjs';
 
 let browser;
@@ -37,7 +37,7 @@ test('an unknown key of the filter', async () => {
   await shot(page, 'filter-problem');
   await page.getByRole('button', { name: 'state:' }).click();
   await until('the filter', async () => (await page.getByRole('searchbox', { name: 'Filter' }).inputValue()) === 'state:ready');
-  await until('the count', async () => / of /.test(await page.locator('.search .count').innerText()));
+  await reads('the count', page.locator('.search .count'), / of /);
   assert.equal(await problem.count(), 0);
   clean(page);
   await page.close();
@@ -220,7 +220,7 @@ test('objects that did not exist yet are in no view of a moment', async () => {
     return true;
   });
   await show(page, { at: before, sel: `pod/shop/${young}` });
-  await until('the panel', async () => /did not exist yet at this moment: it was created at/.test(await page.locator('.panel').innerText()));
+  await reads('the panel', page.locator('.panel'), /did not exist yet at this moment: it was created at/);
   clean(page);
   await page.close();
 });
@@ -317,7 +317,7 @@ test('the zone of times, and moments that are typed', async () => {
   await zone.click();
   await until('UTC', async () => new RegExp(`${new Date(second).toISOString().slice(11, 19)}\\s+UTC$`).test(await moment.innerText()));
   await typed('soon');
-  await until('a message', async () => /“soon” is not a moment: enter a time/.test(await page.locator('#moment-message').innerText()));
+  await reads('a message', page.locator('#moment-message'), /“soon” is not a moment: enter a time/);
   await shot(page, 'go-to');
   await page.keyboard.press('Escape');
   await page.getByRole('textbox', { name: /^Go to a moment/ }).waitFor({ state: 'hidden' });

@@ -6,7 +6,7 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { clean, launch, shot } from './browser.mjs';
-import { apply, gateway, kubectl, namespace, until } from './cluster.mjs';
+import { apply, gateway, kubectl, namespace, reads, until } from './cluster.mjs';
 import { front } from './front.mjs';
 import { openBoard } from './page.mjs';
 
@@ -96,7 +96,7 @@ test('it may have failed before the recording starts', async (t) => {
   const entry = page.locator('.needs li button').filter({ hasText: ns }).filter({ hasText: 'crashing' });
   await until('at least an hour', async () => /^\d+m\+$/.test((await entry.locator('time').innerText()).trim()));
   await entry.click();
-  await until('since when', async () => /Before .*, when the recording starts · 6 restarts/.test(await page.getByRole('tabpanel').innerText()));
+  await reads('since when', page.getByRole('tabpanel'), /Before .*, when the recording starts · 6 restarts/);
   clean(page);
   await page.close();
 });

@@ -7,7 +7,7 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { violations } from './axe.mjs';
 import { clean, launch, shot } from './browser.mjs';
-import { gateway, kubectl, namespace, until } from './cluster.mjs';
+import { gateway, kubectl, namespace, reads, until } from './cluster.mjs';
 import { openBoard } from './page.mjs';
 
 let browser;
@@ -40,7 +40,7 @@ test('a Deployment whose quota allows no Pods is listed, until it is gone', asyn
   assert.deepEqual(await violations(page), { dark: [], light: [] });
   await shot(page, 'findings');
   await entry.click();
-  await until('the Deployment', async () => /held-back/.test(await page.getByRole('tabpanel').innerText()));
+  await reads('the Deployment', page.getByRole('tabpanel'), /held-back/);
   await page.keyboard.press('Escape'); // the panel would ask for what is gone
   const then = new Date().toISOString();
   await new Promise((resolve) => setTimeout(resolve, 1000)); // a moment in which nothing changes

@@ -6,7 +6,7 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { clean, launch, shot } from './browser.mjs';
-import { until } from './cluster.mjs';
+import { reads, until } from './cluster.mjs';
 import { blockOf, connection } from './page.mjs';
 import { box, fill, middleOf, openFilled, PHONE, stage, strip } from './phone.mjs';
 import { smallTargets } from './targets.mjs';
@@ -104,7 +104,7 @@ test('the filter folds into its key', async () => {
   await until('the field', async () => !(await folded()));
   assert.ok((await field.boundingBox()).width > 300);
   await page.keyboard.type(`ns:${cluster.ns} stuck`);
-  await until('the count', async () => /^1 of /.test(await page.locator('.search .count').innerText()));
+  await reads('the count', page.locator('.search .count'), /^1 of /);
   await shot(page, 'narrow-filter');
   for (const leave of ['Escape', 'Enter']) {
     await page.keyboard.press(leave);
@@ -239,7 +239,7 @@ test('fingers on the strip go to a moment, zoom the time range, and select a ran
   await until('the words of a long press', async () => /drag to select/.test(await page.locator('.hint').innerText({ timeout: 1000 })));
   assert.ok(!page.url().includes('at='), 'a long press goes to no moment');
   await fingers.move([at(0.5)], [at(0.8)]);
-  await until('the range', async () => /release to list/.test(await page.locator('.hint').innerText()));
+  await reads('the range', page.locator('.hint'), /release to list/);
   await shot(page, 'narrow-range');
   await fingers.up();
   await until('its changes', async () => (await page.locator('.changes').count()) === 1);

@@ -8,7 +8,7 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { clean, launch } from './browser.mjs';
-import { apply, gateway, kubectl, namespace, until } from './cluster.mjs';
+import { apply, gateway, kubectl, namespace, reads, until } from './cluster.mjs';
 import { clickOn, connection, openBoard, shownPods, stepBack } from './page.mjs';
 
 let browser;
@@ -208,7 +208,7 @@ test('in the panel', async () => {
   const panel = page.locator('.panel');
   const link = await focus(page, panel.locator('.facts').getByRole('button', { name: node }));
   await kubectl('-n', ns, 'label', 'pod', pod, 'localcluster.watchkeeper.dev/crash=true');
-  await until('a crashed Pod', async () => /Crash|Error/.test(await panel.locator('.state').innerText()));
+  await reads('a crashed Pod', panel.locator('.state'), /Crash|Error/);
   await keeps(page, link, 'the Pod crashed');
   const label = await focus(page, panel.locator('.labels').getByRole('button', { name: /crash/ }));
   await kubectl('-n', ns, 'label', 'pod', pod, 'another=label');

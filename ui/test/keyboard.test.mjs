@@ -7,7 +7,7 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { clean, launch } from './browser.mjs';
-import { gateway, kubectl, namespace, until } from './cluster.mjs';
+import { gateway, kubectl, namespace, reads, until } from './cluster.mjs';
 import { connection, goTo, openBoard, settled, stepBack } from './page.mjs';
 
 let browser;
@@ -78,7 +78,7 @@ const functions = {
     for (const [tab, what] of [['Story', /\d episode/], ['Relations', /what it leads to/], ['YAML', /kind: Pod/], ['Logs', /\S/], ['Versions', /created|changed/]]) {
       await page.keyboard.press('ArrowRight');
       await until(`the focus on ${tab}`, async () => (await focused(page)) === tab);
-      await until(`the content of ${tab}`, async () => what.test(await page.getByRole('tabpanel').innerText()));
+      await reads(`the content of ${tab}`, page.getByRole('tabpanel'), what);
     }
     await page.keyboard.press('Escape');
     await until('no panel', async () => (await page.locator('.panel').count()) === 0);

@@ -7,7 +7,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { violations } from './axe.mjs';
 import { clean, launch, shot } from './browser.mjs';
-import { api, apply, gateway, kubectl, long, namespace, until } from './cluster.mjs';
+import { api, apply, gateway, kubectl, long, namespace, reads, until } from './cluster.mjs';
 import { goTo, openBoard } from './page.mjs';
 import { account, grant, refused, signingIn } from './users.mjs';
 
@@ -181,7 +181,7 @@ describe('the table of a resource', () => {
       return (await restricted.locator('.kinds-bar').innerText()).includes('in the 1 namespace that you may read');
     });
     await goTo(restricted, new URL(restricted.url()).origin, { view: 'table', kind: 'secrets' });
-    await until('the refusal', async () => /secrets is forbidden/i.test(await restricted.locator('.kinds-bar .failure').innerText()));
+    await reads('the refusal', restricted.locator('.kinds-bar .failure'), /secrets is forbidden/i);
     assert.equal((await rows(restricted)).length, 0);
     clean(restricted);
   });

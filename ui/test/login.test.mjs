@@ -11,7 +11,7 @@ import { after, before, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { violations } from './axe.mjs';
 import { clean, launch, open, shot } from './browser.mjs';
-import { kubectl, namespace, startRecording, until } from './cluster.mjs';
+import { kubectl, namespace, reads, startRecording, until } from './cluster.mjs';
 import { connection, shownPods } from './page.mjs';
 import { account, demanding, grant, logIn, refused, signingIn } from './users.mjs';
 
@@ -142,7 +142,7 @@ describe('login', { concurrency: true }, () => {
     expire(first);
     await until('the words', async () => (await title(page)) === 'Your login has expired');
     assert.equal(await connection(page), 'login expired');
-    await until('since when', async () => /known at/.test(await page.locator('.login').innerText()));
+    await reads('since when', page.locator('.login'), /known at/);
     assert.deepEqual(await shownPods(page, ns), before, 'the board is still there');
     assert.deepEqual(await violations(page), { dark: [], light: [] });
     await page.emulateMedia({ colorScheme: 'dark' });

@@ -9,7 +9,7 @@ import { createServer } from 'node:net';
 import { after, before, test } from 'node:test';
 import { violations } from './axe.mjs';
 import { clean, launch, open, shot } from './browser.mjs';
-import { apply, dir, gateway, kubectl, namespace, signal, startComponent, startGateway, until } from './cluster.mjs';
+import { apply, dir, gateway, kubectl, namespace, reads, signal, startComponent, startGateway, until } from './cluster.mjs';
 import { front } from './front.mjs';
 import { blockOf, clickOn, connection, goTo, openBoard, pixels, settled, shownPods, truth } from './page.mjs';
 
@@ -134,7 +134,7 @@ test('the API server is killed and restarts', async (t) => {
   await goesStale(late, ns, well, /No answer from the API server/);
   for (const each of [page, late]) await until('what else needed attention then', () => findings(each));
   await late.keyboard.press('c');
-  await until('since when no changes are known', async () => /Nothing is known since \S/.test(await late.locator('.changes').innerText()));
+  await reads('since when no changes are known', late.locator('.changes'), /Nothing is known since \S/);
   await late.keyboard.press('n');
 
   for (const width of [1000, 1100, 1280, 1400, 1500, 1600, 1700, 1900]) {
@@ -152,10 +152,10 @@ test('the API server is killed and restarts', async (t) => {
   await blockOf(part, failing, 'crashing');
   assert.match(await part.locator('.search .count').innerText(), /^1 of /);
   assert.doesNotMatch(await part.locator('header.top').innerText(), /node/);
-  await until('the failing Pod, and that there may be more', async () => /The Nodes could not be read\. This needed attention then, and more may have:.*crashing\s+CrashLoopBackOff/s.test(await part.locator('.needs').innerText()));
+  await reads('the failing Pod, and that there may be more', part.locator('.needs'), /The Nodes could not be read\. This needed attention then, and more may have:.*crashing\s+CrashLoopBackOff/s);
   await shot(part, 'stale-part');
   await part.keyboard.press('Control+k');
-  await until('that the opener does not know all names', async () => /Not all namespaces are known: \S.*cannot be served/.test(await part.locator('.opener').innerText()));
+  await reads('that the opener does not know all names', part.locator('.opener'), /Not all namespaces are known: \S.*cannot be served/);
   await part.keyboard.press('Escape');
   const table = await open(browser, `${await without('nodes', 'pods', 'deployments')}/ui/?view=table&kind=deployments.apps`, { ignore });
   await until('the last recorded state', async () => /Unknown since \S+ UTC\. This is the last recorded state\./.test(await table.locator('.kinds-bar').innerText()) && (await table.locator('.kinds .line', { hasText: 'held-back' }).count()) === 1);
@@ -177,10 +177,10 @@ test('the API server is killed and restarts', async (t) => {
 
   // The past is shown as far as it is recorded, but does not hide that the API server is gone.
   const past = await openBoard(browser, gateway, { at: new Date(well + 120_000).toISOString() }, { ignore: /status of 503/ });
-  await until('words in the past', async () => /^No contact since .*No answer from the API server/s.test(await past.getByRole('alert').innerText()));
+  await reads('words in the past', past.getByRole('alert'), /^No contact since .*No answer from the API server/s);
   assert.equal(await connection(past), 'the past, no contact');
   await past.goto(`${await without('nodes')}/ui/?${new URLSearchParams({ at: new Date(well + 120_000).toISOString() })}`);
-  await until('the same words without Nodes', async () => /^No contact since .*No answer from the API server: .*refused/s.test(await past.getByRole('alert').innerText()));
+  await reads('the same words without Nodes', past.getByRole('alert'), /^No contact since .*No answer from the API server: .*refused/s);
   await past.close();
 
   // The details of a Pod are those of the last contact.
@@ -241,11 +241,11 @@ test('the gateway is killed and restarts after many changes', async (t) => {
   await goesStale(page, ns, well, /The gateway cannot be reached/);
   assert.deepEqual(await violations(page), { dark: [], light: [] });
   // The past is shown as far as it is recorded, but does not hide that the gateway is gone.
-  await until('words in the past', async () => /^No contact since .*The gateway cannot be reached/s.test(await past.getByRole('alert').innerText()));
+  await reads('words in the past', past.getByRole('alert'), /^No contact since .*The gateway cannot be reached/s);
   assert.equal(await connection(past), 'the past, no contact');
   // A board of the past is not the last known state.
   await past.keyboard.press('Escape');
-  await until('the board to be covered', async () => /^No contact since .*The gateway cannot be reached/s.test(await past.getByRole('alert').innerText()));
+  await reads('the board to be covered', past.getByRole('alert'), /^No contact since .*The gateway cannot be reached/s);
   assert.match(await past.locator('.needs').innerText(), /Unknown since (?!.*(healthy|then))/s);
   await kubectl('-n', ns, 'delete', 'pods', '--all', '--wait=false');
   await kubectl('-n', ns, 'delete', 'service', 'lost');
@@ -285,7 +285,7 @@ test('the gateway is killed and restarts after many changes', async (t) => {
   const [deletion] = (await (await fetch(`${second.url}/watchkeeper/v1/history/versions${lost}`)).json()).items;
   assert.ok(deletion.type === 'DELETED' && deletion.notBefore, JSON.stringify(deletion));
   const restore = await openBoard(browser, second.url, { side: 'changes', only: 'deleted', q: `ns:${ns}` }, { ignore: /status of 4\d\d/ });
-  const restorable = async () => until('its last state', async () => /Service lost.*Deleted at \S+ UTC \(not before \S+\)\. This is its last recorded state\.\s+Create again now…/s.test(await restore.locator('.panel').innerText()));
+  const restorable = async () => reads('its last state', restore.locator('.panel'), /Service lost.*Deleted at \S+ UTC \(not before \S+\)\. This is its last recorded state\.\s+Create again now…/s);
   await restore.locator('.changes-list li.deleted .pick').filter({ hasText: /Service lost/ }).click();
   await restorable();
   const noticed = new URL(restore.url()).searchParams.get('at');

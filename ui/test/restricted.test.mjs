@@ -7,7 +7,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { violations } from './axe.mjs';
 import { clean, launch, open, shot } from './browser.mjs';
-import { apply, kubectl, namespace, startGateway, until } from './cluster.mjs';
+import { apply, kubectl, namespace, reads, startGateway, until } from './cluster.mjs';
 import { connection, goTo, shownPods } from './page.mjs';
 import { account, demanding, grant, logIn, refused, revoke, shown, shows, signingIn } from './users.mjs';
 
@@ -42,8 +42,8 @@ describe('restricted users', { concurrency: true }, () => {
     await page.locator('.chip.scope summary').click();
     const pods = Object.values(await shownPods(page, ns.one));
     assert.match(pods[0].node, /^node-/, 'grouped by the name of the Node');
-    await until('what needs attention', async () => /1 Pod|2 Pods in 2 namespaces/.test(await page.locator('.needs').innerText()));
-    await until('what is not checked', async () => /All healthy: 2 Pods in 2 namespaces\. Nodes are not checked\./.test(await page.locator('.needs').innerText()));
+    await reads('what needs attention', page.locator('.needs'), /1 Pod|2 Pods in 2 namespaces/);
+    await reads('what is not checked', page.locator('.needs'), /All healthy: 2 Pods in 2 namespaces\. Nodes are not checked\./);
     assert.deepEqual(await violations(page), { dark: [], light: [] });
     await page.emulateMedia({ colorScheme: 'dark' });
     await shot(page, 'two-namespaces');
@@ -82,7 +82,7 @@ describe('restricted users', { concurrency: true }, () => {
     });
     const listed = await page.locator('.changes-list').innerText();
     assert.ok(!listed.includes(ns.two) && !listed.includes(ns.three), 'and no others');
-    await until('what is left out', async () => /Left out, where you may not list them: .*deployments\.apps/.test(await page.locator('.side.changes').innerText()));
+    await reads('what is left out', page.locator('.side.changes'), /Left out, where you may not list them: .*deployments\.apps/);
     await page.getByRole('button', { name: 'export', exact: true }).click();
     assert.deepEqual((await page.getByRole('combobox', { name: 'Namespace' }).locator('option').allInnerTexts()).filter((name) => name === 'all namespaces'), []);
     await shot(page, 'changes-of-two');

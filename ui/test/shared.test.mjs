@@ -7,7 +7,7 @@ import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { clean, launch, open, shot } from './browser.mjs';
-import { apply, dir, kubectl, namespace, startGateway, until } from './cluster.mjs';
+import { apply, dir, kubectl, namespace, reads, startGateway, until } from './cluster.mjs';
 import { connection, shownPods } from './page.mjs';
 import { account, grant, logIn, refused, revoke, shown, shows, signingIn } from './users.mjs';
 
@@ -82,7 +82,7 @@ describe('shared mode', { concurrency: true }, () => {
     await shows(page, ns.one, ns.two);
     projected(page);
     assert.match(await page.locator('.chip.scope summary').innerText(), /You may not list Nodes/);
-    await until('the refusal of the history', async () => /You may not read the history: .*cannot get path "\/watchkeeper\/v1\/history"/.test(await page.locator('footer.time').innerText()));
+    await reads('the refusal of the history', page.locator('footer.time'), /You may not read the history: .*cannot get path "\/watchkeeper\/v1\/history"/);
     await shot(page, 'shared-two-namespaces');
     await kubectl('-n', ns.two, 'scale', 'deployment/two', '--replicas=2');
     await until('a change', async () => Object.keys(await shownPods(page, ns.two)).length === 2);
@@ -112,7 +112,7 @@ describe('shared mode', { concurrency: true }, () => {
     await logIn(page, user.token);
     await until('the past', async () => (await connection(page)) === 'the past' && pod in (await shownPods(page, ns.one)));
     assert.deepEqual(await shown(page), [ns.one, ns.three].sort());
-    await until('the words', async () => /Showing 2 namespaces/.test(await page.locator('.chip.scope').innerText()));
+    await reads('the words', page.locator('.chip.scope'), /Showing 2 namespaces/);
     await shot(page, 'shared-past');
     discreet(page, user);
     clean(page);

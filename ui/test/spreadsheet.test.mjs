@@ -10,7 +10,7 @@ import { after, before, test } from 'node:test';
 import { inflateRawSync } from 'node:zlib';
 import { violations } from './axe.mjs';
 import { clean, launch, shot, shots } from './browser.mjs';
-import { api, apply, gateway, kubectl, long, namespace, signal, startComponent, until } from './cluster.mjs';
+import { api, apply, gateway, kubectl, long, namespace, reads, signal, startComponent, until } from './cluster.mjs';
 import { goTo, openBoard } from './page.mjs';
 import { account, grant, signingIn } from './users.mjs';
 
@@ -89,14 +89,14 @@ async function applyAll(page, words = /^Wrote/) {
   };
   // Each step in time: how long all of them take is the machine's.
   while ((await until('the next step', () => page.evaluate(goesOn))) !== 'done');
-  await until(`${words}`, async () => words.test(await page.locator('aside.review').getByRole('status').innerText()));
+  await reads(`${words}`, page.locator('aside.review').getByRole('status'), words);
 }
 
 /** Forgets what was typed. */
 async function discard(page) {
   const button = (await review(page)).getByRole('button', { name: 'Discard', exact: true });
   if (await button.count()) await button.click();
-  await until('no changes', async () => /No changes/.test(await page.locator('aside.review h3').first().innerText()));
+  await reads('no changes', page.locator('aside.review h3').first(), /No changes/);
 }
 
 /** Pastes a text into the selected cells. */
@@ -171,7 +171,7 @@ test('the address has the workbook', long, async () => {
   const dialog = page.getByRole('dialog', { name: 'Files' });
   await dialog.getByRole('textbox', { name: 'Namespace' }).fill(ns);
   await dialog.getByRole('button', { name: 'Keep', exact: true }).click();
-  await until('it is kept', async () => /Kept in/.test(await dialog.getByRole('status').innerText()));
+  await reads('it is kept', dialog.getByRole('status'), /Kept in/);
   await page.keyboard.press('Escape');
   await discard(page);
   await type(page, 'F1', 'other');

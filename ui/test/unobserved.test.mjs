@@ -8,7 +8,7 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { launch, open, shot } from './browser.mjs';
-import { startRecording, until } from './cluster.mjs';
+import { reads, startRecording, until } from './cluster.mjs';
 
 const deployment = '/apis/apps/v1/namespaces/shop/deployments/checkout';
 
@@ -127,6 +127,6 @@ test('a Pod that fails, and what needs attention', async () => {
     return true;
   });
   await page.locator('.needs li:has(.words.failing) button').first().click();
-  await until('since when', async () => /failing for at least \d+[^]*Since [^]* \(not before /.test(await page.locator('.panel .state').first().innerText()));
+  await reads('since when', page.locator('.panel .state').first(), /failing for at least \d+[^]*Since [^]* \(not before /);
   await page.close();
 });

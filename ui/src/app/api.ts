@@ -46,12 +46,20 @@ export const apiURL = (path: string, at = '', query: Query = {}): string => with
 /** The URL of a path of Watchkeeper's own API. */
 export const extensionURL = (path: string, query: Query = {}): string => withQuery(path, query, extension());
 
+/** How often a GET is made again that the server puts off, with a Retry-After; client-go's limit is 10, without anybody who looks on. */
+const maxRetries = 3;
+
 /** Requests a URL with the reader's token, if there is one. Of a request without an answer, the browser says only that it failed. */
 export async function request(url: string | URL, init?: Omit<RequestInit, 'headers'> & { headers?: Record<string, string> }): Promise<Response> {
   try {
-    const response = await fetch(url, { ...init, headers: { ...init?.headers, ...authorization() } });
-    if (response.status === 401) refusals.value++;
-    return response;
+    for (let retry = 0; ; retry++) {
+      const response = await fetch(url, { ...init, headers: { ...init?.headers, ...authorization() } });
+      if (response.status === 401) refusals.value++;
+      const seconds = Number(response.headers.get('Retry-After'));
+      if (init?.method || ![429, 503].includes(response.status) || !(seconds > 0 && seconds <= 5) || retry === maxRetries) return response;
+      await new Promise((resolve) => setTimeout(resolve, seconds * 1000));
+      init?.signal?.throwIfAborted();
+    }
   } catch (error) {
     throw error instanceof TypeError ? new Error('The gateway does not answer.') : error;
   }
