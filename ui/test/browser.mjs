@@ -64,7 +64,7 @@ export async function open(browser, url, { width = 1600, height = 1000, ignore =
     const answer = await response.text().catch(String);
     refusals.push(`${response.status()} ${request.method()} ${response.url()} ${request.postData() ?? ''}: ${answer}`);
     // The gateway may put off any read, such as while the API server does not prove a state: the page asks again, or in another way.
-    if (response.status() === 503 && (await response.headerValue('Retry-After'))) putOff.add(response.url());
+    if (response.status() === 503 && response.headers()['retry-after']) putOff.add(response.url());
   });
   Object.assign(page, { wrong, refusals, putOff });
   await page.goto(url);
