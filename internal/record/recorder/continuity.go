@@ -9,21 +9,17 @@ import (
 	"github.com/watchkeeper/watchkeeper/internal/timeline"
 )
 
-// A trust is how far the upstream is known to continue the record.
+// A trust says how the record may be continued.
 //
-//	from                  when                                              to
-//	any                   a list of the upstream is recorded                verified
-//	unverified            the upstream sends what follows the record        verified
-//	verified              a session begins                                  unverified
-//	unverified, verified  gone, or another definition or cluster            mustList
-//	any                   the upstream turns out to have another history    diverged
+//	from     when                                              to
+//	any      a list of the upstream is recorded                resumes
+//	resumes  gone, or another definition or cluster            mustList
+//	any      the upstream turns out to have another history    diverged
 type trust int
 
 const (
-	// unverified: a reflector has to prove that the upstream has the recorded events.
-	unverified trust = iota
-	// verified: in this session, the upstream has sent what follows the record.
-	verified
+	// resumes: by a watch of the upstream, which has to prove that it has the recorded events.
+	resumes trust = iota
 	// mustList: the record must not be continued without a list.
 	mustList
 	// diverged: the upstream has another history than the record. The next list
@@ -36,9 +32,6 @@ const (
 type continuity struct {
 	mu    sync.Mutex // guards what follows
 	trust trust
-	// doubtful is set while a reflector makes the upstream prove its history again.
-	// What was verified before does not count then.
-	doubtful bool
 	// recorder is the resource's in the current session, nil if it is not recorded.
 	recorder *resourceRecorder
 	// followed is the followed timeline, and epoch its epoch that continues the
@@ -52,9 +45,7 @@ type continuity struct {
 func (c *continuity) begin(r *resourceRecorder) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.recorder = r; c.trust == verified {
-		c.trust = unverified
-	}
+	c.recorder = r
 }
 
 // end removes the recorder: the resource is no longer recorded.
@@ -81,27 +72,11 @@ func isClosed(t *timeline.Timeline) bool {
 	return v != nil && v.Closed()
 }
 
-// verify is called when the upstream has sent what follows the record.
-func (c *continuity) verify() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.trust == unverified {
-		c.trust = verified
-	}
-}
-
 // listed is called when a list of the upstream is recorded.
 func (c *continuity) listed() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.trust, c.doubtful = verified, false
-}
-
-// doubt sets whether the upstream has to prove its history again.
-func (c *continuity) doubt(doubtful bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.doubtful = doubtful
+	c.trust = resumes
 }
 
 // requireList makes the next reflector begin with a list.
@@ -117,13 +92,13 @@ func (c *continuity) requireList() {
 func (c *continuity) diverge() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.trust, c.doubtful = diverged, false
+	c.trust = diverged
 }
 
 func (c *continuity) is(t trust) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.trust == t && !(t == verified && c.doubtful)
+	return c.trust == t
 }
 
 // follow sets the followed timeline. epoch is its epoch that continues the record, 0
@@ -164,7 +139,7 @@ func (c *continuity) compared(t *timeline.Timeline, v *timeline.View, wasDiverge
 	}
 	c.epoch = v.Epoch()
 	if c.trust != diverged || wasDiverged {
-		c.trust = verified
+		c.trust = resumes
 	}
 }
 

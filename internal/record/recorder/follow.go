@@ -167,9 +167,6 @@ func (f *follower) take(ctx context.Context, events []history.Event, rv uint64, 
 			return err
 		}
 	}
-	if rv > f.rv {
-		f.r.c.verify()
-	}
 	f.rv, f.at = rv, at
 	w.setTemplate(view.BookmarkTemplate)
 	err := w.add(events, rv, at)

@@ -244,7 +244,7 @@ func TestReadDiverged(t *testing.T) {
 	g.recorded(100)
 	g.recorded(api.write("a", "1")) // 102
 	h, record := g.hold()
-	record.c.begin(record) // unverified, as after a restart
+	record.c.begin(record) // as after a restart
 	r := &reading{t: t, h: h, tl: timeline.New(timeline.Options{})}
 	r.load(record.Seed(t.Context()))
 	r.follow()

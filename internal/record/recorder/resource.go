@@ -73,7 +73,7 @@ func (r *resourceRecorder) fail(err error) {
 func (r *resourceRecorder) Sink(ctx context.Context) watchcache.Sink {
 	return &historySink{
 		w: r.w, now: r.s.r.opts.Now, versions: &versionCache{}, failed: r.fail, listed: func() { r.refused.Store(nil); r.c.listed() },
-		advanced: sync.OnceFunc(func() { r.refused.Store(nil); r.c.verify() }),
+		advanced: sync.OnceFunc(func() { r.refused.Store(nil) }),
 		define:   func() string { return r.s.r.opts.Upstream.DefinitionID(ctx, r.id) },
 		same:     func() error { return r.s.same(ctx) },
 		diverged: func() bool { return r.c.is(diverged) },
@@ -104,7 +104,7 @@ func (r *resourceRecorder) Resume(ctx context.Context) (*reflector.Resume, strin
 // allows it, and a custom resource has the same definition as when its objects were
 // listed. Under another definition, the same versions may differ.
 func (r *resourceRecorder) continuable(ctx context.Context, stream *history.Stream) bool {
-	if r.c.is(mustList) || r.c.is(diverged) {
+	if !r.c.is(resumes) {
 		return false
 	}
 	if r.id.BuiltIn() {
@@ -206,13 +206,10 @@ func (r *resourceRecorder) Continuity(c reflector.Continuity) {
 		r.w.silence.beginApparent(since)
 		r.w.hasten()
 	case reflector.Doubtful:
-		r.c.doubt(true)
 		r.silent(false)
 	case reflector.Watched:
 		r.refused.Store(nil)
 		r.heard(false)
-	case reflector.Proven:
-		r.c.doubt(false)
 	case reflector.Diverged:
 		// A sink that cannot record fails, too. If it is the upstream, the next session
 		// finds out: the upstream has to prove its history.
