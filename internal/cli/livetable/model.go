@@ -36,7 +36,6 @@ type model struct {
 	past      past
 	notice    string    // in the status line
 	noticedAt time.Time // when it appeared
-	shownAt   time.Time // of the frame
 	content   string    // the frame
 	tall      int       // lines of the frame, which shrinks after a while
 	shorter   time.Time // since when it could be shorter
@@ -195,7 +194,6 @@ func (m *model) draw(now time.Time) {
 		}
 		lines = m.screen.Lines(m.marksAt(now))
 	}
-	m.shownAt = now
 	switch {
 	case len(lines) >= m.tall:
 		m.tall, m.shorter = len(lines), time.Time{}

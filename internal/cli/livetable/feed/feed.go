@@ -31,7 +31,6 @@ type Feed struct {
 	mu      sync.Mutex // guards what follows
 	pending Changes
 	at      map[kube.Key]int // index in pending.Events
-	failed  error            // why a Table cannot be shown
 }
 
 // Changes are what has happened since they were last taken.
@@ -126,13 +125,14 @@ func (f *Feed) Item(o *scan.Object) error {
 func (f *Feed) End(list *scan.List) (continued bool) {
 	continued = f.head != 0
 	columns, err := f.printer.Columns(list.Columns)
+	if err != nil { // the list is empty: Item would have failed
+		columns, _ = f.printer.Columns("")
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.failed = err; err == nil {
-		merged := len(f.pending.Events) + f.pending.Merged
-		f.pending = Changes{Listed: true, Columns: clone(columns), List: f.list, Merged: merged}
-		clear(f.at)
-	}
+	merged := len(f.pending.Events) + f.pending.Merged
+	f.pending = Changes{Listed: true, Columns: clone(columns), List: f.list, Merged: merged}
+	clear(f.at)
 	f.held, f.listing, f.list, f.head = f.listing, nil, nil, list.RV
 	return continued
 }

@@ -254,3 +254,19 @@ func TestMerged(t *testing.T) {
 		t.Error("drained twice")
 	}
 }
+
+// TestUnreadableColumns: an empty list is shown even if its columns cannot be read.
+func TestUnreadableColumns(t *testing.T) {
+	f := feed.New(feed.NewPrinter(podsResource, feed.Columns{}, nil), nil, func() {})
+	f.Begin(false)
+	f.End(&scan.List{RV: 5, Columns: `{"not":"columns"}`})
+	shown := &table.Table{}
+	f.Drain().Apply(shown, time.Now())
+	var names []string
+	for _, c := range shown.Columns() {
+		names = append(names, c.Name)
+	}
+	if !shown.Listed() || strings.Join(names, " ") != "NAME AGE" {
+		t.Errorf("listed %t, columns %q", shown.Listed(), names)
+	}
+}
