@@ -24,10 +24,11 @@ type Scope struct {
 	Denied []string `json:"denied,omitempty"`
 }
 
-// scope returns what is selected of [Selection.Within], nil if that is everything.
+// scope returns what is selected of [Selection.Within], which is not shared; nil if that is
+// everything.
 func (sel Selection) scope() *Scope {
-	if sel.whole() && !sel.Named && sel.Denied == nil {
-		return sel.Within
+	if sel.Within == nil && sel.whole() && !sel.Named && sel.Denied == nil {
+		return nil
 	}
 	s := &Scope{}
 	if sel.Within != nil {

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"reflect"
 	"testing"
 	"time"
 
@@ -63,6 +64,12 @@ func TestScope(t *testing.T) {
 	h := header(func(sel *Selection) { sel.Namespace, sel.Labels, sel.Pseudonyms = "team", app, true })
 	if only := h.Scope.Namespace; only == "" || only == "team" || !h.Scope.Selected || h.Scope.LabelSelector != "" {
 		t.Errorf("with pseudonyms: %s", text(h))
+	}
+	within := Scope{Namespace: "team", Selected: true, LabelSelector: "tier=web"}
+	of := within
+	header(func(sel *Selection) { sel.Within, sel.Pseudonyms = &of, true })
+	if !reflect.DeepEqual(of, within) {
+		t.Errorf("the scope of the recording that was exported has become %+v", of)
 	}
 }
 
