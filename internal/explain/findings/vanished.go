@@ -71,7 +71,7 @@ func (s *State) vanished(g *group) {
 			continue
 		}
 		namespace := c.object.Key.Namespace()
-		if deleted[namespace] == nil {
+		if _, asked := deleted[namespace]; !asked {
 			deleted[namespace] = s.Deleted(namespace)
 		}
 		last, ok := deleted[namespace][c.object.UID]

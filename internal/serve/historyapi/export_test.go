@@ -20,6 +20,13 @@ func SetStoryLimits(objects, versions, events int) (reset func()) {
 	return func() { maxObjects, maxVersions, maxEvents = o, v, e }
 }
 
+// SetMaxListed changes maxListed for a test.
+func SetMaxListed(t *testing.T, n int) {
+	before := maxListed
+	maxListed = n
+	t.Cleanup(func() { maxListed = before })
+}
+
 // SetMaxRowEvents changes maxRowEvents for a test.
 func SetMaxRowEvents(t *testing.T, n int) {
 	before := maxRowEvents

@@ -248,7 +248,7 @@ func (c *call) answer() (any, error) {
 	}
 	names := e.parameters
 	if e.renamed {
-		names = slices.Concat(names, slices.Collect(maps.Keys(renamed)))
+		names = slices.Concat(names, slices.Sorted(maps.Keys(renamed)))
 	}
 	query, err := request.Parameters(r, names, free...)
 	if err != nil {

@@ -37,7 +37,7 @@ func (w *storyWriter) find(target kube.Resource, key kube.Key) error {
 	for _, r := range w.store.Resources() {
 		clusterScoped := w.clusterScoped(r)
 		switch {
-		case r.GroupResource() == "events", r.GroupResource() == "events.k8s.io":
+		case isEvents(r):
 			if len(events) == 0 { // the same objects in two groups
 				events = append(events, r)
 			}
@@ -93,7 +93,7 @@ func (w *storyWriter) find(target kube.Resource, key kube.Key) error {
 
 // candidates returns all objects of a resource that existed in the span of the story.
 func (w *storyWriter) candidates(r kube.Resource, namespace string) (all []*candidate, err error) {
-	ctx := w.r.Context()
+	ctx, others := w.r.Context(), w.left["listed"]
 	seen := map[string]bool{}
 	add := func(o *scan.Object) {
 		id := string(o.Key) + "\x00" + o.UID
@@ -123,7 +123,7 @@ func (w *storyWriter) candidates(r kube.Resource, namespace string) (all []*cand
 					return err
 				}
 				add(o)
-				if w.left["listed"] > 0 {
+				if w.left["listed"] > others {
 					break
 				}
 			}
@@ -356,4 +356,9 @@ func (w *storyWriter) readEvents(r kube.Resource, namespace string, about func(*
 		}
 	}
 	return nil
+}
+
+// isEvents reports whether a resource is Events, of either group.
+func isEvents(r kube.Resource) bool {
+	return r.Name == "events" && (r.Group == "" || r.Group == "events.k8s.io")
 }

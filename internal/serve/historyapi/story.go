@@ -29,14 +29,13 @@ const storyName = "/story"
 const defaultStory = time.Hour
 
 // The limits of a story. What they leave out is said in the answer. Tests change some of them.
-const (
-	// maxListed bounds the objects of a resource among which related ones are looked for.
-	maxListed = 20_000
-	// maxStoryBytes, maxObjects and maxVersions bound what a story is written from.
-	maxStoryBytes = 128 << 20
-)
+//
+// maxStoryBytes, maxObjects and maxVersions bound what a story is written from, maxListed the
+// objects of a resource among which related ones are looked for.
+const maxStoryBytes = 128 << 20
 
 var (
+	maxListed   = 20_000
 	maxObjects  = 1000
 	maxVersions = 20_000
 	// maxEvents bounds the versions of Events that are read.
@@ -314,7 +313,9 @@ var storyResources = []string{
 func (w *storyWriter) notRecorded() (out []string) {
 	recorded := w.store.Resources()
 	for _, name := range storyResources {
-		if !slices.ContainsFunc(recorded, func(r kube.Resource) bool { return r.GroupResource() == name && !w.begin(r).IsZero() }) {
+		if !slices.ContainsFunc(recorded, func(r kube.Resource) bool {
+			return (r.GroupResource() == name || name == "events" && isEvents(r)) && !w.begin(r).IsZero()
+		}) {
 			out = append(out, name)
 		}
 	}

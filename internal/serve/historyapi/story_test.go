@@ -49,7 +49,7 @@ func storyFixture(t *testing.T, allowed func(r *fakeapi.Request, a authorization
 		thing("default/other-1", `{kind: Pod, apiVersion: v1, spec: {nodeName: n2}}`), thing("elsewhere/web-a-1", `{kind: Pod, apiVersion: v1, spec: {nodeName: n1}}`))
 	write(pasttest.Nodes, thing("n1", `{kind: Node, apiVersion: v1}`), thing("n2", `{kind: Node, apiVersion: v1}`))
 	write(kube.Resource{Version: "v1", Name: "namespaces"}, thing("default", `{kind: Namespace, apiVersion: v1}`), thing("elsewhere", `{kind: Namespace, apiVersion: v1, metadata: {deletionTimestamp: "2026-01-02T14:00:10Z"}}`))
-	write(kube.Resource{Version: "v1", Name: "configmaps"}, thing("default/settings", `{kind: ConfigMap, apiVersion: v1}`), thing("default/unused", `{kind: ConfigMap, apiVersion: v1}`))
+	write(kube.Resource{Version: "v1", Name: "configmaps"}, thing("default/settings", `{kind: ConfigMap, apiVersion: v1}`), thing("default/unused", `{kind: ConfigMap, apiVersion: v1}`), thing("default/unused-2", `{kind: ConfigMap, apiVersion: v1}`))
 	write(kube.Resource{Version: "v1", Name: "resourcequotas"}, thing("default/quota", `{kind: ResourceQuota, apiVersion: v1}`), thing("elsewhere/quota", `{kind: ResourceQuota, apiVersion: v1}`))
 	write(kube.Resource{Group: "policy", Version: "v1", Name: "poddisruptionbudgets"}, thing("default/web", `{kind: PodDisruptionBudget, apiVersion: policy/v1, spec: {selector: {matchLabels: {app: web}}}}`),
 		thing("default/other", `{kind: PodDisruptionBudget, apiVersion: policy/v1, spec: {selector: {matchLabels: {app: other}}}}`))
@@ -218,6 +218,31 @@ func TestStoryLimits(t *testing.T) {
 		!slices.ContainsFunc(s.LeftOut, func(l string) bool { return strings.Contains(l, "versions, over the limit of 2") }) ||
 		!slices.ContainsFunc(s.LeftOut, func(l string) bool { return strings.Contains(l, "newest 1 versions of Events") }) || s.Versions != 2 {
 		t.Errorf("%d versions; %q", s.Versions, s.LeftOut)
+	}
+}
+
+// TestStoryListed: that there are too many objects of one resource leaves out none of another.
+func TestStoryListed(t *testing.T) {
+	historyapi.SetMaxListed(t, 2)
+	f := storyFixture(t, nil) // with three ConfigMaps
+	s := decoded[api.Story](t, f.story(storyOfWeb+"?since=2h"))
+	if !slices.Contains(subjects(s), "Pod/web-a-1") || !slices.Contains(s.LeftOut, "related objects were looked for among the first 2 of each resource only") {
+		t.Errorf("about %v; left out %q", subjects(s), s.LeftOut)
+	}
+}
+
+// TestStoryOfNewEvents: Events that are recorded as those of events.k8s.io are in a story.
+func TestStoryOfNewEvents(t *testing.T) {
+	f := newFixtureAt(t, fakeapi.New(fakeapi.Options{}))
+	deployments := f.Stream(pasttest.Deployments, 100, 0)
+	f.Event(deployments, kube.Added, "default/web", 101, `{kind: Deployment, apiVersion: apps/v1, metadata: {uid: d}}`)
+	f.Events(deployments, 200)
+	events := f.Stream(kube.Resource{Group: "events.k8s.io", Version: "v1", Name: "events"}, 100, 0)
+	f.Event(events, kube.Added, "default/e", 102, `{kind: Event, apiVersion: events.k8s.io/v1, type: Warning, reason: R, note: m, regarding: {kind: Deployment, namespace: default, name: web, uid: d}}`)
+	f.Events(events, 200)
+	s := decoded[api.Story](t, f.story(storyOfWeb+"?since=2h"))
+	if !slices.Contains(subjects(s), "Event about Deployment/web") || slices.Contains(s.NotRecorded, "events") {
+		t.Errorf("about %v; not recorded %v", subjects(s), s.NotRecorded)
 	}
 }
 
